@@ -1,0 +1,40 @@
+// Package agent runs compact-memory agents: it renders prompts, parses what the
+// model wrote, asks the searcher, and updates the context that the next call
+// sees (MEM1's protocol, arXiv 2506.15841). It knows text, token ids and its own
+// small interfaces; gold answers never reach it.
+package agent
+
+import (
+	"context"
+
+	"github.com/memopd/memopd-bench/trace"
+)
+
+// Task is what the agent is told of a task.
+type Task struct {
+	ID        string
+	World     string // restricts searches; "" is everything
+	Questions []string
+}
+
+// Document is a search hit as the agent shows it to the model.
+type Document struct {
+	ID, Title, Text string
+}
+
+// Searcher answers queries. It must be safe for several goroutines.
+type Searcher interface {
+	Search(ctx context.Context, world, query string, k int) ([]Document, error)
+}
+
+// Policy produces responses for the requests of a queue until it is drained.
+type Policy interface {
+	Generate(ctx context.Context, q trace.Queue) error
+}
+
+// Tokenizer turns text to ids and back. Encode adds no special tokens of its
+// own; Decode is used for parsing alone, never to make ids again.
+type Tokenizer interface {
+	Encode(text string) []int32
+	Decode(ids []int32) string
+}

@@ -1,0 +1,35 @@
+// Package align compiles recorded trajectories into training sequences that
+// reproduce each sampled action's memory state: token ids, position ids, causal
+// visibility and prediction position (MemOPD, arXiv 2608.07068). It is pure Go
+// and knows no tensors.
+package align
+
+// Action is one sampled token in a compiled sequence.
+type Action struct {
+	Call    int   // index of the call that sampled it
+	Token   int   // index in that call's output
+	ID      int32 // the sampled token id
+	Index   int   // physical place of its original occurrence
+	Predict int   // physical place whose logits predict it
+	Teacher bool  // in the teacher mask
+}
+
+// Block is one call's own part of a packed sequence: the physical tokens
+// [Start, End). Its positions go on from the prefix.
+type Block struct {
+	Call       int
+	Start, End int
+}
+
+// Packed is one compiled sequence. Tokens [0, PrefixLength) are the task
+// prefix, once; each block follows as a run of tokens that sees the prefix and
+// its own earlier tokens alone. A causal row (one call, or the persistent
+// history) is a Packed with one block.
+type Packed struct {
+	TrajectoryID string
+	IDs          []int32
+	Positions    []int32
+	PrefixLength int
+	Blocks       []Block
+	Actions      []Action // ordered by call, then token
+}

@@ -1,0 +1,28 @@
+// Package datasets reads question sets, composes multi-question tasks from them
+// and generates the mini-wiki, a small world of documents and questions.
+package datasets
+
+// Question is one question with every answer that counts as right.
+type Question struct {
+	ID       string   `json:"id"`
+	Source   string   `json:"source"` // "nq", "hotpotqa", "miniwiki"
+	World    string   `json:"world,omitempty"`
+	Question string   `json:"question"`
+	Golds    []string `json:"golds"`
+	Hops     int      `json:"hops,omitempty"` // documents to be read; 0: not known
+}
+
+// Task is a number of questions to be answered in one go.
+type Task struct {
+	ID        string     `json:"id"`
+	World     string     `json:"world,omitempty"`
+	Questions []Question `json:"questions"`
+}
+
+// Document is one passage of a corpus.
+type Document struct {
+	ID    string `json:"id"`
+	World string `json:"world,omitempty"`
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}

@@ -1,0 +1,2 @@
+// Package torch is a thin binding of libtorch.
+package torch

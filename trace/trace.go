@@ -1,0 +1,155 @@
+// Package trace is the ledger of what an agent did: every model call with the
+// exact token ids that the sampler saw and produced. Text is never stored in
+// place of ids, and ids are never decoded and tokenised again.
+//
+// The terms are those of MemOPD (arXiv 2608.07068): a trajectory has a task
+// prefix, seen by every call, and calls; each call sees the prefix and its own
+// mutable context, and produces a sampled action.
+package trace
+
+// SchemaVersion is written into each stored trajectory; docs/LEDGER.md
+// describes it. It changes when a field changes its meaning.
+const SchemaVersion = 1
+
+// Origin says where a span of a call's context came from.
+type Origin string
+
+// The origins of context tokens.
+const (
+	OriginPrefix      Origin = "prefix"      // the task prefix, alike in every call
+	OriginRetained    Origin = "retained"    // a copy of an earlier call's output
+	OriginObservation Origin = "observation" // what the environment answered
+)
+
+// Span is a run of context tokens [Start, End) of one origin. FromCall is the
+// call whose output or observation it is, -1 for the prefix.
+type Span struct {
+	Origin   Origin `json:"origin"`
+	FromCall int    `json:"from_call"`
+	Start    int    `json:"start"`
+	End      int    `json:"end"`
+}
+
+// StopReason says why the sampler ended a call's output.
+type StopReason string
+
+// The stop reasons of a call.
+const (
+	StopEOS     StopReason = "eos"           // an end-of-sequence token; it is the output's last id
+	StopTag     StopReason = "stop_tag"      // the agent's stop condition held (a closing tag); the ids that closed it are kept
+	StopLength  StopReason = "length"        // MaxNewTokens reached
+	StopContext StopReason = "context_limit" // the model's context was full, or the request did not fit
+)
+
+// Outcome says what the agent made of a call's output.
+type Outcome string
+
+// The outcomes of a call.
+const (
+	OutcomeSearch   Outcome = "search"   // a query, answered by the environment
+	OutcomeAnswer   Outcome = "answer"   // the final answers
+	OutcomeUnusable Outcome = "unusable" // nothing that the protocol takes; Call.Reason says why
+)
+
+// End says why a trajectory ended.
+type End string
+
+// The ends of a trajectory.
+const (
+	EndAnswered   End = "answered"    // an answer was given
+	EndTurnLimit  End = "turn_limit"  // the turn budget was spent without an answer
+	EndUnusable   End = "unusable"    // a call produced nothing usable
+	EndContext    End = "context"     // the next call's context did not fit
+	EndRetrieval  End = "retrieval"   // the searcher failed
+	EndCancelled  End = "cancelled"   // the run was stopped
+	EndModelError End = "model_error" // the model failed
+)
+
+// Sampler holds the settings a trajectory was sampled with.
+type Sampler struct {
+	Greedy      bool    `json:"greedy"`
+	Temperature float64 `json:"temperature"`
+	TopK        int     `json:"top_k"` // 0: all
+	TopP        float64 `json:"top_p"` // 1: all
+	Seed        uint64  `json:"seed"`
+}
+
+// Call is one call of the model as it was run.
+type Call struct {
+	Index   int     `json:"index"`
+	Context []int32 `json:"context"` // exact ids the sampler saw, the task prefix included
+	Spans   []Span  `json:"spans"`   // a partition of Context, in order
+	Output  []int32 `json:"output"`  // sampled ids, the stop token included
+
+	// LogProbs holds one value an output id: its log-probability under the
+	// distribution it was drawn from (temperature, top-k and top-p applied). For greedy decoding it
+	// is the log-probability at temperature 1.
+	LogProbs []float32 `json:"log_probs"`
+
+	Stop             StopReason `json:"stop"`
+	Outcome          Outcome    `json:"outcome"`
+	Reason           string     `json:"reason,omitempty"`      // why the outcome is unusable
+	Query            string     `json:"query,omitempty"`       // what was searched for
+	Observation      []int32    `json:"observation,omitempty"` // ids of the environment's answer to this call
+	Documents        []string   `json:"documents,omitempty"`   // ids of the documents in the observation
+	Seed             uint64     `json:"seed"`                  // seed of this call's draws
+	MaxNewTokens     int        `json:"max_new_tokens"`
+	Seconds          float64    `json:"seconds"`           // model time of this call
+	RetrievalSeconds float64    `json:"retrieval_seconds"` // search time after this call
+}
+
+// Trajectory is one run of an agent on one task.
+type Trajectory struct {
+	Schema  int      `json:"schema"`
+	ID      string   `json:"id"`
+	TaskID  string   `json:"task_id"`
+	Agent   string   `json:"agent"`  // name of the context update, such as "mem1"
+	Model   string   `json:"model"`  // what sampled it: a checkpoint's path or hash
+	Prefix  []int32  `json:"prefix"` // the task prefix
+	Calls   []Call   `json:"calls"`
+	Sampler Sampler  `json:"sampler"`
+	End     End      `json:"end"`
+	Answers []string `json:"answers,omitempty"` // one a question, as far as given
+
+	Reward float64            `json:"reward"` // set by whoever knows the golds
+	Scores map[string]float64 `json:"scores,omitempty"`
+}
+
+// Request asks a policy for one response.
+type Request struct {
+	Context      []int32
+	PrefixLength int // leading ids of Context that all calls of the trajectory share
+	MaxNewTokens int
+	Seed         uint64 // of this call's draws, whatever else is in the batch
+
+	// Stopped is asked after each sampled id, that id included; true ends the
+	// output with StopTag. It may keep state: calls come in order, once an id.
+	Stopped func(output []int32) bool
+}
+
+// Response is what a policy gave for a request.
+type Response struct {
+	Output   []int32
+	LogProbs []float32
+	Stop     StopReason
+	Seconds  float64
+}
+
+// Queue hands requests to a policy and takes its responses back. Done may make
+// further requests ready, so a policy that refills finished rows asks Next again
+// after each Done. Both are called from one goroutine.
+type Queue interface {
+	// Next returns a ready request, or false while there is none; with no
+	// request out, false means the end.
+	Next() (*Request, bool)
+	Done(*Request, *Response)
+}
+
+// SampledTokens counts the output ids of all calls.
+func (t *Trajectory) SampledTokens() int {
+	n := 0
+	for i := range t.Calls {
+		n += len(t.Calls[i].Output)
+	}
+	return n
+}
