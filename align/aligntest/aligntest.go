@@ -1,0 +1,146 @@
+// Package aligntest makes random trajectories for property tests, and the
+// references that compiled layouts are held against. The references are built
+// from the calls alone and share no code with package align.
+package aligntest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/memopd/memopd-bench/trace"
+)
+
+// Update names the rule that makes a call's mutable context.
+type Update string
+
+// The context updates of generated trajectories.
+const (
+	UpdateMEM1   Update = "mem1"   // the last output and its observation
+	UpdateFull   Update = "full"   // all outputs and observations so far
+	UpdateSuffix Update = "suffix" // a suffix of the last output, then the observation
+	UpdateNone   Update = "none"   // nothing: each call sees the prefix alone
+)
+
+// Updates lists all of them.
+var Updates = []Update{UpdateMEM1, UpdateFull, UpdateSuffix, UpdateNone}
+
+// Config bounds generated trajectories; each length is drawn from 1 to its
+// maximum (observations from 0).
+type Config struct {
+	Vocab             int // ids are drawn from [0, Vocab)
+	MaxPrefix         int
+	MaxCalls          int
+	MaxOutput         int
+	MaxObservation    int
+	Update            Update
+	EmptyOutputChance float64 // of a call that sampled nothing (never all of them)
+}
+
+// Small is a configuration for quick tests; set other fields as needed.
+func Small() Config {
+	return Config{Vocab: 40, MaxPrefix: 7, MaxCalls: 5, MaxOutput: 8, MaxObservation: 6, Update: UpdateMEM1}
+}
+
+// Long is a configuration of trajectories with hundreds of tokens a call.
+func Long() Config {
+	return Config{Vocab: 5000, MaxPrefix: 120, MaxCalls: 34, MaxOutput: 150, MaxObservation: 200, Update: UpdateMEM1}
+}
+
+// Random generates a trajectory that package align accepts. The same source
+// gives the same trajectory.
+func Random(rng *rand.Rand, c Config) *trace.Trajectory {
+	t := &trace.Trajectory{
+		Schema: trace.SchemaVersion, ID: fmt.Sprintf("t%d", rng.Uint32()), TaskID: "task",
+		Agent: string(c.Update), Model: "random", End: trace.EndAnswered,
+		Sampler: trace.Sampler{Temperature: 1, TopP: 1},
+		Prefix:  ids(rng, 1+rng.IntN(c.MaxPrefix), c.Vocab),
+	}
+	for k, n := 0, 1+rng.IntN(c.MaxCalls); k < n; k++ {
+		context, spans := nextContext(rng, t, c.Update)
+		call := trace.Call{Index: k, Context: context, Spans: spans, Stop: trace.StopTag, Outcome: trace.OutcomeSearch}
+		if k == 0 || rng.Float64() >= c.EmptyOutputChance {
+			call.Output = ids(rng, 1+rng.IntN(c.MaxOutput), c.Vocab)
+		}
+		for range call.Output {
+			call.LogProbs = append(call.LogProbs, -4*rng.Float32())
+		}
+		call.Observation = ids(rng, rng.IntN(c.MaxObservation+1), c.Vocab)
+		t.Calls = append(t.Calls, call)
+	}
+	return t
+}
+
+func ids(rng *rand.Rand, n, vocab int) []int32 {
+	out := make([]int32, n)
+	for i := range out {
+		out[i] = rng.Int32N(int32(vocab))
+	}
+	return out
+}
+
+// nextContext applies an update rule to the calls so far.
+func nextContext(rng *rand.Rand, t *trace.Trajectory, u Update) ([]int32, []trace.Span) {
+	context := slices.Clone(t.Prefix)
+	spans := []trace.Span{{Origin: trace.OriginPrefix, FromCall: -1, End: len(context)}}
+	add := func(o trace.Origin, from int, ids []int32) {
+		if len(ids) == 0 {
+			return
+		}
+		spans = append(spans, trace.Span{Origin: o, FromCall: from, Start: len(context), End: len(context) + len(ids)})
+		context = append(context, ids...)
+	}
+	for k := range t.Calls {
+		c, last := &t.Calls[k], k == len(t.Calls)-1
+		switch {
+		case u == UpdateNone, u != UpdateFull && !last:
+			continue
+		case u == UpdateSuffix:
+			add(trace.OriginRetained, k, c.Output[rng.IntN(len(c.Output)+1):])
+		default:
+			add(trace.OriginRetained, k, c.Output)
+		}
+		add(trace.OriginObservation, k, c.Observation)
+	}
+	return context, spans
+}
+
+// Place names a stored token of the compiled layout without saying where it
+// lies: Call is -1 for the task prefix, and Offset counts from the start of the
+// prefix or of the call's mutable context and output.
+type Place struct {
+	Call, Offset int
+	ID           int32
+}
+
+// Places lists the tokens of the compiled layout in physical order.
+func Places(t *trace.Trajectory) []Place {
+	var places []Place
+	for i, id := range t.Prefix {
+		places = append(places, Place{-1, i, id})
+	}
+	for k, c := range t.Calls {
+		if len(c.Output) == 0 {
+			continue
+		}
+		for i, id := range append(slices.Clone(c.Context[len(t.Prefix):]), c.Output...) {
+			places = append(places, Place{k, i, id})
+		}
+	}
+	return places
+}
+
+// Dense is the visibility of the compiled layout as a dense matrix [query][key],
+// stated on Places: a token sees the prefix and its own call up to itself.
+func Dense(t *trace.Trajectory) [][]bool {
+	places := Places(t)
+	mask := make([][]bool, len(places))
+	for q, to := range places {
+		mask[q] = make([]bool, len(places))
+		for k, from := range places {
+			own := from.Call == to.Call && from.Offset <= to.Offset
+			mask[q][k] = own || (from.Call == -1 && to.Call >= 0)
+		}
+	}
+	return mask
+}
