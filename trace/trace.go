@@ -22,10 +22,12 @@ const (
 )
 
 // Span is a run of context tokens [Start, End) of one origin. FromCall is the
-// call whose output or observation it is, -1 for the prefix.
+// call whose output or observation it is, -1 for the prefix. Offset is the place
+// in that output or observation where the copy begins, 0 for a whole one.
 type Span struct {
 	Origin   Origin `json:"origin"`
 	FromCall int    `json:"from_call"`
+	Offset   int    `json:"offset"`
 	Start    int    `json:"start"`
 	End      int    `json:"end"`
 }
@@ -39,6 +41,7 @@ const (
 	StopTag     StopReason = "stop_tag"      // the agent's stop condition held (a closing tag); the ids that closed it are kept
 	StopLength  StopReason = "length"        // MaxNewTokens reached
 	StopContext StopReason = "context_limit" // the model's context was full, or the request did not fit
+	StopScript  StopReason = "script"        // a scripted output ended; nothing was sampled
 )
 
 // Outcome says what the agent made of a call's output.
@@ -83,7 +86,8 @@ type Call struct {
 
 	// LogProbs holds one value an output id: its log-probability under the
 	// distribution it was drawn from (temperature, top-k and top-p applied). For greedy decoding it
-	// is the log-probability at temperature 1.
+	// is the log-probability at temperature 1. Nil: the output was not sampled
+	// (a script, an import without them), so it has none.
 	LogProbs []float32 `json:"log_probs"`
 
 	Stop             StopReason `json:"stop"`
@@ -109,6 +113,7 @@ type Trajectory struct {
 	Calls   []Call   `json:"calls"`
 	Sampler Sampler  `json:"sampler"`
 	End     End      `json:"end"`
+	Error   string   `json:"error,omitempty"`   // what failed, for the ends that are failures
 	Answers []string `json:"answers,omitempty"` // one a question, as far as given
 
 	Reward float64            `json:"reward"` // set by whoever knows the golds
@@ -121,6 +126,8 @@ type Request struct {
 	PrefixLength int // leading ids of Context that all calls of the trajectory share
 	MaxNewTokens int
 	Seed         uint64 // of this call's draws, whatever else is in the batch
+	TaskID       string // whose request it is; a sampler needs neither this
+	Call         int    // nor the call's index in its trajectory
 
 	// Stopped is asked after each sampled id, that id included; true ends the
 	// output with StopTag. It may keep state: calls come in order, once an id.
