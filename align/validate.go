@@ -51,17 +51,18 @@ func callFault(t *trace.Trajectory, k int) string {
 	case len(c.LogProbs) != 0 && len(c.LogProbs) != len(c.Output):
 		return fmt.Sprintf("%d log-probs for %d output ids", len(c.LogProbs), len(c.Output))
 	}
-	for name, ids := range map[string][]int32{"context": c.Context, "output": c.Output, "observation": c.Observation} {
+	parts := []string{"context", "output", "observation"}
+	for p, ids := range [][]int32{c.Context, c.Output, c.Observation} {
 		if i := slices.IndexFunc(ids, negative); i >= 0 {
-			return fmt.Sprintf("%s token %d has the id %d", name, i, ids[i])
+			return fmt.Sprintf("%s token %d has the id %d", parts[p], i, ids[i])
 		}
 	}
 	return spanFault(t, k)
 }
 
 // spanFault checks that the spans of call k partition its context, that the
-// prefix is marked as such and nothing else, and that each copy is a run of what
-// it says it copies.
+// prefix is marked as such and nothing else, and that each copy is
+// what stands in the place that it names.
 func spanFault(t *trace.Trajectory, k int) string {
 	c, end := &t.Calls[k], 0
 	for i, s := range c.Spans {
@@ -93,16 +94,16 @@ func originFault(t *trace.Trajectory, k int, s trace.Span) string {
 		if s.FromCall < 0 || s.FromCall >= k {
 			return fmt.Sprintf("retained from call %d", s.FromCall)
 		}
-		if !contains(t.Calls[s.FromCall].Output, ids) {
-			return fmt.Sprintf("not a run of call %d's output", s.FromCall)
+		if !copied(t.Calls[s.FromCall].Output, s.Offset, ids) {
+			return fmt.Sprintf("not what stands at %d in call %d's output", s.Offset, s.FromCall)
 		}
 	case trace.OriginObservation:
 		// -1 is what the environment showed before the first call.
 		if s.FromCall < -1 || s.FromCall >= k {
 			return fmt.Sprintf("an observation from call %d", s.FromCall)
 		}
-		if s.FromCall >= 0 && !contains(t.Calls[s.FromCall].Observation, ids) {
-			return fmt.Sprintf("not a run of call %d's observation", s.FromCall)
+		if s.FromCall >= 0 && !copied(t.Calls[s.FromCall].Observation, s.Offset, ids) {
+			return fmt.Sprintf("not what stands at %d in call %d's observation", s.Offset, s.FromCall)
 		}
 	default:
 		return fmt.Sprintf("unknown origin %q", s.Origin)
@@ -110,12 +111,8 @@ func originFault(t *trace.Trajectory, k int, s trace.Span) string {
 	return ""
 }
 
-// contains reports whether run stands in ids without gaps.
-func contains(ids, run []int32) bool {
-	for i := 0; i+len(run) <= len(ids); i++ {
-		if slices.Equal(ids[i:i+len(run)], run) {
-			return true
-		}
-	}
-	return false
+// copied reports whether ids stand in source from offset on.
+func copied(source []int32, offset int, ids []int32) bool {
+	return offset >= 0 && offset <= len(source) && len(ids) <= len(source)-offset &&
+		slices.Equal(source[offset:offset+len(ids)], ids)
 }

@@ -83,11 +83,13 @@ func ids(rng *rand.Rand, n, vocab int) []int32 {
 func nextContext(rng *rand.Rand, t *trace.Trajectory, u Update) ([]int32, []trace.Span) {
 	context := slices.Clone(t.Prefix)
 	spans := []trace.Span{{Origin: trace.OriginPrefix, FromCall: -1, End: len(context)}}
-	add := func(o trace.Origin, from int, ids []int32) {
-		if len(ids) == 0 {
+	add := func(o trace.Origin, from, offset int, ids []int32) {
+		if ids = ids[offset:]; len(ids) == 0 {
 			return
 		}
-		spans = append(spans, trace.Span{Origin: o, FromCall: from, Start: len(context), End: len(context) + len(ids)})
+		spans = append(spans, trace.Span{
+			Origin: o, FromCall: from, Offset: offset, Start: len(context), End: len(context) + len(ids),
+		})
 		context = append(context, ids...)
 	}
 	for k := range t.Calls {
@@ -96,11 +98,11 @@ func nextContext(rng *rand.Rand, t *trace.Trajectory, u Update) ([]int32, []trac
 		case u == UpdateNone, u != UpdateFull && !last:
 			continue
 		case u == UpdateSuffix:
-			add(trace.OriginRetained, k, c.Output[rng.IntN(len(c.Output)+1):])
+			add(trace.OriginRetained, k, rng.IntN(len(c.Output)+1), c.Output)
 		default:
-			add(trace.OriginRetained, k, c.Output)
+			add(trace.OriginRetained, k, 0, c.Output)
 		}
-		add(trace.OriginObservation, k, c.Observation)
+		add(trace.OriginObservation, k, 0, c.Observation)
 	}
 	return context, spans
 }
