@@ -62,7 +62,8 @@ const (
 	EndAnswered   End = "answered"    // an answer was given
 	EndTurnLimit  End = "turn_limit"  // the turn budget was spent without an answer
 	EndUnusable   End = "unusable"    // a call produced nothing usable
-	EndContext    End = "context"     // the next call's context did not fit
+	EndContext    End = "context"     // the next call's context, or its response, did not fit
+	EndUpdate     End = "update"      // the context update named what was not recorded
 	EndRetrieval  End = "retrieval"   // the searcher failed
 	EndCancelled  End = "cancelled"   // the run was stopped
 	EndModelError End = "model_error" // the model failed
