@@ -156,7 +156,7 @@ func TestDeterminism(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Fprintln(h, Vocabulary(), tasks)
-	const want = "f21c912bd0bcee9448559ef908e6bf668e7a6a615b96dbaa3e5bde2e5de99664"
+	const want = "c6e489e0aa4aa8d5f30c9922c170384e2fa91288c822b9074350dc706cd36443"
 	if got := fmt.Sprintf("%x", h.Sum(nil)); got != want {
 		t.Errorf("the wiki of seed 1 has hash %s, want %s", got, want)
 	}
@@ -168,7 +168,7 @@ func TestQuestionShares(t *testing.T) {
 	const draws = 20_000
 	var twoHop, twoHopPerson, oneHopPerson int
 	for range draws {
-		q := w.drawQuestion(rng)
+		q := w.drawQuestion(rng, drawHops(rng))
 		person := w.kind[q.entity] == Person
 		switch {
 		case q.hops() == 2 && person:
@@ -258,7 +258,7 @@ func TestSampler(t *testing.T) {
 
 func TestCompose(t *testing.T) {
 	k := newDefault(t)
-	tasks, err := k.Compose(datasets.Test, 8, 200)
+	tasks, err := k.Compose(datasets.Test, 8, DefaultTasks(8))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,12 @@ func TestCompose(t *testing.T) {
 	if err != nil || fmt.Sprint(fewer) != fmt.Sprint(tasks[:10]) {
 		t.Errorf("10 tasks are not the first of 200: %v", err)
 	}
-	if _, err := k.Compose(datasets.Test, 16, 300); err == nil || !strings.Contains(err.Error(), "used up") {
+	for _, n := range []int{1, 2, 3, 16, MaxQuestions} {
+		if tasks, err := k.Compose(datasets.Dev, n, DefaultTasks(n)); err != nil || len(tasks) != DefaultTasks(n) {
+			t.Errorf("%d tasks of %d questions: %v", len(tasks), n, err)
+		}
+	}
+	if _, err := k.Compose(datasets.Test, 16, 300); err == nil || !strings.Contains(err.Error(), "no more with 1 hop") {
 		t.Errorf("more questions than the worlds have: %v", err)
 	}
 	if _, err := k.Compose(datasets.Test, 0, 1); err == nil {

@@ -31,9 +31,17 @@ func (q question) hops() int {
 	return 2
 }
 
-// drawQuestion draws a question about w from rng.
-func (w *World) drawQuestion(rng *rand.Rand) question {
-	if rng.Float64() >= twoHopShare {
+// drawHops draws how many documents a question needs.
+func drawHops(rng *rand.Rand) int {
+	if rng.Float64() < twoHopShare {
+		return 2
+	}
+	return 1
+}
+
+// drawQuestion draws a question about w with 1 or 2 hops from rng.
+func (w *World) drawQuestion(rng *rand.Rand, hops int) question {
+	if hops == 1 {
 		e := pick(rng, w.asked)
 		if rng.Float64() < oneHopPersonShare {
 			e = pick(rng, w.byKind[Person])
@@ -56,7 +64,7 @@ func (w *World) drawRelation(rng *rand.Rand, e int) int {
 
 // Question draws one question from rng: half need one document, half two.
 func (w *World) Question(rng *rand.Rand) datasets.Question {
-	return w.render(w.drawQuestion(rng))
+	return w.render(w.drawQuestion(rng, drawHops(rng)))
 }
 
 // render turns ids into text. The id of a question is the path that answers it,

@@ -41,7 +41,7 @@ func (s *Sampler) Task(i uint64, n int) (datasets.Task, error) {
 	}
 	var drawn [MaxQuestions]question
 	for len(t.Questions) < n {
-		q := w.drawQuestion(rng)
+		q := w.drawQuestion(rng, drawHops(rng))
 		if k := len(t.Questions); !slices.Contains(drawn[:k], q) {
 			drawn[k] = q
 			t.Questions = append(t.Questions, w.render(q))

@@ -2,9 +2,7 @@ package miniwiki
 
 import (
 	"fmt"
-	"hash/fnv"
 	"iter"
-	"math/rand/v2"
 
 	"github.com/memopd/memopd-bench/datasets"
 )
@@ -93,55 +91,4 @@ func (k *Wiki) Documents() iter.Seq[datasets.Document] {
 			}
 		}
 	}
-}
-
-// drawsPerQuestion bounds the search for a question not yet used. A world has
-// 1,050; the bound is met only when nearly all likely ones are spent.
-const drawsPerQuestion = 10_000
-
-// Compose draws a fixed set of tasks with n questions each from the worlds of a
-// split, world after world in turn, no question twice in the set. The set
-// depends on the wiki's seed, the split and n; a larger count only adds tasks. It is an
-// error when the worlds do not hold enough questions.
-func (k *Wiki) Compose(split datasets.Split, n, tasks int) ([]datasets.Task, error) {
-	worlds, err := k.Worlds(split)
-	if err != nil {
-		return nil, err
-	}
-	if n < 1 || n > MaxQuestions {
-		return nil, fmt.Errorf("miniwiki: %d questions a task, want 1 to %d", n, MaxQuestions)
-	}
-	h := fnv.New64a()
-	h.Write([]byte(split))
-	rng := rand.New(rand.NewPCG(mix(k.config.Seed, streamSplit, h.Sum64()), uint64(n)))
-	used := make([]map[question]bool, len(worlds))
-	out := make([]datasets.Task, 0, tasks)
-	for i := range tasks {
-		at := i % len(worlds)
-		if used[at] == nil {
-			used[at] = map[question]bool{}
-		}
-		t := datasets.Task{ID: fmt.Sprintf("miniwiki/%s/q%d/%d", split, n, i), World: worlds[at].id}
-		for range n {
-			q, ok := worlds[at].drawUnused(rng, used[at])
-			if !ok {
-				return nil, fmt.Errorf("miniwiki: %s has questions for %d tasks of %d questions, not for %d: world %s is used up",
-					split, i, n, tasks, worlds[at].id)
-			}
-			t.Questions = append(t.Questions, worlds[at].render(q))
-		}
-		out = append(out, t)
-	}
-	return out, nil
-}
-
-// drawUnused draws a question that used does not hold, and adds it.
-func (w *World) drawUnused(rng *rand.Rand, used map[question]bool) (question, bool) {
-	for range drawsPerQuestion {
-		if q := w.drawQuestion(rng); !used[q] {
-			used[q] = true
-			return q, true
-		}
-	}
-	return question{}, false
 }
