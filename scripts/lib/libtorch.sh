@@ -78,9 +78,10 @@ flags_for() {
   # The name and date of the library make go compile anew when it is replaced in place.
   cxxflags=(-O2 "-std=c++$libtorch_std" "-D_GLIBCXX_USE_CXX11_ABI=$libtorch_abi"
     "-DMEMOPD_LIBTORCH_DATE=$(stat -L -c %Y "$lib/libtorch_cpu.so")")
-  ldflags=(-ltorch -ltorch_cpu -lc10)
+  cxxflags+=("-I$1/include/torch/csrc/api/include")
+  ldflags=(-ltorch -ltorch_cpu -lc10 -ldl)
   if [[ $1 == "$sysroot/usr" ]]; then return; fi # gcc searches there; -I/usr/include would break its own headers
-  cxxflags+=("-I$1/include" "-I$1/include/torch/csrc/api/include")
+  cxxflags+=("-I$1/include")
   ldflags=("-L$lib" "-Wl,-rpath,$lib" "${ldflags[@]}")
   if [[ -e $lib/libtorch_cuda.so ]]; then
     # Nothing refers to the CUDA library by name; it registers itself when loaded.
