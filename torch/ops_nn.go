@@ -1,0 +1,93 @@
+package torch
+
+import (
+	"math"
+
+	"github.com/memopd/memopd-bench/torch/internal/ctorch"
+)
+
+var (
+	opMatmul       = op("aten::matmul")
+	opBmm          = op("aten::bmm")
+	opLinear       = op("aten::linear")
+	opSDPA         = op("aten::scaled_dot_product_attention")
+	opCrossEntropy = op("aten::cross_entropy_loss")
+	opNLLLoss      = op("aten::nll_loss_nd")
+	opDropout      = op("aten::dropout")
+)
+
+// Reduction says what a loss does with its terms.
+type Reduction int
+
+// The reductions, numbered as libtorch's.
+const (
+	ReduceNone Reduction = 0
+	ReduceMean Reduction = 1
+	ReduceSum  Reduction = 2
+)
+
+// Matmul is the matrix product with numpy's rules for vectors and batches.
+func (t *Tensor) Matmul(o *Tensor) *Tensor { return opMatmul.one(tn(t), tn(o)) }
+
+// Bmm is the batched matrix product (B, n, m) x (B, m, p).
+func (t *Tensor) Bmm(o *Tensor) *Tensor { return opBmm.one(tn(t), tn(o)) }
+
+// Linear is t (..., in) times weight (out, in) transposed, plus bias (out) unless nil.
+func (t *Tensor) Linear(weight, bias *Tensor) *Tensor {
+	return opLinear.one(tn(t), tn(weight), tn(bias))
+}
+
+// Dropout zeroes elements with probability p and scales the others by 1/(1-p).
+func (t *Tensor) Dropout(p float64) *Tensor { return opDropout.one(tn(t), fl(p), bl(true)) }
+
+// RMSNorm is weight * t / sqrt(mean(t², last dimension) + eps), reckoned in float32 for shorter floats, as Llama's.
+func (t *Tensor) RMSNorm(weight *Tensor, eps float64) *Tensor {
+	d := t.DType()
+	x := t
+	if d == BFloat16 || d == Float16 {
+		x = t.To(Float32)
+	}
+	y := x.Mul(x.Square().MeanDim([]int{-1}, true).AddScalar(eps).Rsqrt())
+	if x != t {
+		y = y.To(d)
+	}
+	return weight.Mul(y)
+}
+
+// CrossEntropy is the loss of logits (N, V) for targets (N, int64); targets of -100 do not count.
+func (t *Tensor) CrossEntropy(targets *Tensor, r Reduction) *Tensor {
+	return opCrossEntropy.one(tn(t), tn(targets), none(), in(int(r)))
+}
+
+// NLLLoss is the loss of log-probabilities (N, V) for targets (N, int64); targets of -100 do not count.
+func (t *Tensor) NLLLoss(targets *Tensor, r Reduction) *Tensor {
+	return opNLLLoss.one(tn(t), tn(targets), none(), in(int(r)))
+}
+
+// ScaledDotProductAttention is softmax(q k' / sqrt(D) + mask) v over (..., L, D), (..., S, D), (..., S, Dv). mask is nil, bool (true may be
+// seen) or float (added); causal, without a mask, lets query i see keys 0 to i. libtorch before 2.0 lacks it: there it is composed.
+func ScaledDotProductAttention(q, k, v, mask *Tensor, causal bool) *Tensor {
+	if opSDPA.Exists() {
+		return opSDPA.one(tn(q), tn(k), tn(v), tn(mask), fl(0), bl(causal))
+	}
+	return composedAttention(q, k, v, mask, causal)
+}
+
+func composedAttention(q, k, v, mask *Tensor, causal bool) *Tensor {
+	if mask != nil && causal {
+		panic(&Error{Op: "scaled_dot_product_attention", Args: describe([]ctorch.Arg{tn(q), tn(k), tn(v), tn(mask)}),
+			Message: "either a mask or causal, not both"})
+	}
+	scores := q.MulScalar(1 / math.Sqrt(float64(q.Dim(-1)))).Matmul(k.Transpose(-2, -1))
+	if causal {
+		mask = Ones(Bool, q.Dim(-2), k.Dim(-2)).Tril(0).ToDevice(q.Device())
+	}
+	switch {
+	case mask == nil:
+	case mask.DType() == Bool:
+		scores = scores.MaskedFill(mask.LogicalNot(), math.Inf(-1))
+	default:
+		scores = scores.Add(mask)
+	}
+	return scores.Softmax(-1).Matmul(v)
+}
