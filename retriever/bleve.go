@@ -1,0 +1,136 @@
+package retriever
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/blevesearch/bleve/v2"
+	"github.com/blevesearch/bleve/v2/mapping"
+	"github.com/blevesearch/bleve/v2/search"
+	"github.com/blevesearch/bleve/v2/search/query"
+)
+
+// bleveRanker ranks with bleve's own search.
+type bleveRanker struct {
+	index      bleve.Index
+	analyser   Analyser
+	titleBoost float64
+}
+
+var byScore = search.SortOrder{&search.SortScore{Desc: true}}
+
+// byScoreAndID makes bleve look up the ID of every match, which is slow.
+var byScoreAndID = search.SortOrder{&search.SortScore{Desc: true}, &search.SortDocID{}}
+
+func (r *bleveRanker) close() error { return r.index.Close() }
+
+func (r *bleveRanker) rank(ctx context.Context, world, text string, k int) ([]Hit, error) {
+	q, err := r.query(world, text)
+	if q == nil || err != nil {
+		return nil, err
+	}
+	// One more than k by score alone tells whether the cut falls among equals;
+	// only then do the IDs of all matches matter.
+	found, err := r.find(ctx, q, k+1, byScore)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) > k && found[k-1].Score == found[k].Score {
+		if found, err = r.find(ctx, q, k, byScoreAndID); err != nil {
+			return nil, err
+		}
+	}
+	found = found[:min(k, len(found))]
+	slices.SortFunc(found, func(a, b *search.DocumentMatch) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+	})
+	hits := make([]Hit, len(found))
+	for i, f := range found {
+		if hits[i], err = hitOf(f); err != nil {
+			return nil, err
+		}
+	}
+	return hits, nil
+}
+
+func (r *bleveRanker) find(ctx context.Context, q query.Query, size int, order search.SortOrder) (search.DocumentMatchCollection, error) {
+	request := bleve.NewSearchRequestOptions(q, size, 0, false)
+	request.Fields = []string{fieldWorld, fieldTitle, fieldText}
+	request.Sort = order.Copy()
+	result, err := r.index.SearchInContext(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	return result.Hits, nil
+}
+
+// hitOf takes the stored fields; bleve leaves them out silently when it cannot
+// read them.
+func hitOf(f *search.DocumentMatch) (Hit, error) {
+	h := Hit{Document: Document{ID: f.ID}, Score: f.Score}
+	for name, to := range map[string]*string{fieldWorld: &h.World, fieldTitle: &h.Title, fieldText: &h.Text} {
+		value, ok := f.Fields[name].(string)
+		if !ok {
+			return Hit{}, fmt.Errorf("%w: document %q lacks its field %s; build it again", ErrCorrupt, f.ID, name)
+		}
+		*to = value
+	}
+	return h, nil
+}
+
+// query asks for any of the terms in the contents and, weighted, in the title.
+// It is what bleve's match query makes of the text, except that a term that is
+// said n times is one clause of weight n: a model that repeats itself costs no
+// more. Nil if the text has no terms.
+func (r *bleveRanker) query(world, text string) (query.Query, error) {
+	terms, counts, err := r.terms(text)
+	if err != nil || len(terms) == 0 {
+		return nil, err
+	}
+	match := r.anyOf(fieldContents, terms, counts, 1)
+	if r.titleBoost > 0 {
+		match = query.NewDisjunctionQuery([]query.Query{match, r.anyOf(fieldTitle, terms, counts, r.titleBoost)})
+	}
+	if world == "" {
+		return match, nil
+	}
+	inWorld := query.NewTermQuery(world)
+	inWorld.SetField(fieldWorld)
+	q := query.NewBooleanQuery([]query.Query{match}, nil, nil)
+	q.AddFilter(inWorld)
+	return q, nil
+}
+
+func (r *bleveRanker) anyOf(field string, terms []string, counts map[string]int, weight float64) query.Query {
+	clauses := make([]query.Query, len(terms))
+	for i, t := range terms {
+		clause := query.NewTermQuery(t)
+		clause.SetField(field)
+		clause.SetBoost(weight * float64(counts[t]))
+		clauses[i] = clause
+	}
+	return query.NewDisjunctionQuery(clauses)
+}
+
+// terms returns the distinct terms of a text in order, and how often each is said.
+func (r *bleveRanker) terms(text string) ([]string, map[string]int, error) {
+	m, ok := r.index.Mapping().(*mapping.IndexMappingImpl)
+	if !ok {
+		return nil, nil, fmt.Errorf("%w: unknown kind of mapping", ErrCorrupt)
+	}
+	tokens, err := m.AnalyzeText(string(r.analyser), []byte(text))
+	if err != nil {
+		return nil, nil, err
+	}
+	var terms []string
+	counts := map[string]int{}
+	for _, t := range tokens {
+		term := string(t.Term)
+		if counts[term]++; counts[term] == 1 {
+			terms = append(terms, term)
+		}
+	}
+	return terms, counts, nil
+}

@@ -1,0 +1,138 @@
+package retriever
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/blevesearch/bleve/v2"
+)
+
+const bleveMetaName = "index_meta.json"
+
+// OpenOptions says how an index is opened; the zero value is a good choice.
+type OpenOptions struct {
+	SkipChecksums bool          // do not read every byte first (about a second for 2 GB); sizes are checked all the same
+	LockTimeout   time.Duration // how long to wait while another program writes to the folder; 0: 5 s
+}
+
+// Index is an open index. It is safe for many goroutines, and several processes
+// may have the same folder open.
+type Index struct {
+	manifest Manifest
+	dir      string
+	ranker   ranker
+	mu       sync.RWMutex // held for reading by searches, so that Close waits for them
+	closed   bool
+}
+
+// ranker is the part of an index that another scoring replaces.
+type ranker interface {
+	// rank returns the k best documents by score, then ID; see [Searcher].
+	rank(ctx context.Context, world, query string, k int) ([]Hit, error)
+	close() error
+}
+
+// Open opens an index for reading and checks it: a folder that is missing,
+// half-built, foreign, damaged, or of another version gives an error of that
+// name (see [ErrNoIndex] and the others) that says what to do.
+func Open(dir string, o OpenOptions) (*Index, error) {
+	x, err := open(filepath.Clean(dir), o)
+	if err != nil {
+		return nil, fmt.Errorf("open index %s: %w", dir, err)
+	}
+	return x, nil
+}
+
+func open(dir string, o OpenOptions) (*Index, error) {
+	m, err := readManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.checkFiles(dir, !o.SkipChecksums); err != nil {
+		return nil, err
+	}
+	if o.LockTimeout <= 0 {
+		o.LockTimeout = 5 * time.Second
+	}
+	r, err := openBleve(dir, m, o.LockTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return &Index{manifest: *m, dir: dir, ranker: r}, nil
+}
+
+// Manifest returns what the index is made of.
+func (x *Index) Manifest() Manifest { return x.manifest }
+
+// Search implements [Searcher]. It stops with the context's error when ctx ends,
+// and returns [ErrCorrupt] when the files turn out to be damaged.
+func (x *Index) Search(ctx context.Context, world, query string, k int) ([]Hit, error) {
+	if k < 1 {
+		return nil, fmt.Errorf("search: k is %d, at least 1 is needed", k)
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if x.closed {
+		return nil, fmt.Errorf("search: %w", ErrClosed)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	hits, err := x.search(ctx, world, query, min(k, x.manifest.Documents))
+	if err != nil {
+		return nil, fmt.Errorf("search index %s: %w", x.dir, err)
+	}
+	return hits, nil
+}
+
+func (x *Index) search(ctx context.Context, world, query string, k int) (hits []Hit, err error) {
+	// The files are mapped into memory: one cut short meanwhile is a fault, which
+	// would end the process.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer recoverBleve(&err)
+	return x.ranker.rank(ctx, world, query, k)
+}
+
+// Close waits for searches that are running and closes the index.
+func (x *Index) Close() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return nil
+	}
+	x.closed = true
+	return x.ranker.close()
+}
+
+// recoverBleve turns a panic, which is what bleve does with damaged files, into
+// an error.
+func recoverBleve(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%w: bleve panicked: %v; build it again", ErrCorrupt, p)
+	}
+}
+
+func openBleve(dir string, m *Manifest, timeout time.Duration) (r *bleveRanker, err error) {
+	defer recoverBleve(&err)
+	x, err := bleve.OpenUsing(dir, map[string]any{"read_only": true, "bolt_timeout": timeout.String()})
+	if err != nil {
+		if strings.HasSuffix(err.Error(), "timeout") { // bbolt's, wrapped without its type
+			return nil, fmt.Errorf("%w: another program writes to it (waited %s); end that program", ErrBusy, timeout)
+		}
+		return nil, fmt.Errorf("%w: %v; build it again", ErrCorrupt, err)
+	}
+	n, err := x.DocCount()
+	if err == nil && n != uint64(m.Documents) {
+		err = fmt.Errorf("%w: %d documents, the manifest says %d; build it again", ErrCorrupt, n, m.Documents)
+	}
+	if err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return &bleveRanker{index: x, analyser: m.Analyser, titleBoost: m.TitleBoost}, nil
+}

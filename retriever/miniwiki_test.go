@@ -1,0 +1,174 @@
+package retriever
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// miniNames are single-token names, as the mini-wiki has them.
+func miniNames(n int) []string {
+	var names []string
+	for _, a := range "bdfgklmnprst" {
+		for _, b := range "aeiou" {
+			for _, c := range "bdfgklmnprst" {
+				names = append(names, string([]rune{a, b, c, 'e'}))
+			}
+		}
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names[:n]
+}
+
+// miniWorlds generates documents in the mini-wiki's form: in each world the names
+// are shared out anew between people, towns, companies, countries and rivers,
+// with one document each that states its relations in random order.
+func miniWorlds(worlds, names int) []Document {
+	pool := miniNames(names)
+	rng := rand.New(rand.NewPCG(2, 3))
+	var docs []Document
+	for w := range worlds {
+		order := rng.Perm(names)
+		name := func(share, of int) string { // of group share, sixths of the names
+			size := names / 6
+			return pool[order[share*size+rng.IntN(of*size)]]
+		}
+		for i, p := range order {
+			var facts []string
+			switch i / (names / 6) {
+			case 0, 1: // people
+				facts = []string{"birth " + name(2, 1), "employer " + name(3, 1), "spouse " + name(0, 2)}
+			case 2: // towns
+				facts = []string{"country " + name(4, 1), "mayor " + name(0, 2), "river " + name(5, 1)}
+			case 3: // companies
+				facts = []string{"base " + name(2, 1), "founder " + name(0, 2), "rival " + name(3, 1)}
+			}
+			rng.Shuffle(len(facts), func(i, j int) { facts[i], facts[j] = facts[j], facts[i] })
+			text := "."
+			if len(facts) > 0 {
+				text = strings.Join(facts, " ; ") + " ;"
+			}
+			world := fmt.Sprintf("w%d", w)
+			docs = append(docs, Document{ID: world + "/" + pool[p], World: world, Title: pool[p], Text: text})
+		}
+	}
+	return docs
+}
+
+// writeDocuments writes documents.jsonl in a fresh folder.
+func writeDocuments(t testing.TB, docs []Document) string {
+	t.Helper()
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	for _, d := range docs {
+		if err := enc.Encode(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return writeFile(t, "documents.jsonl", b.String())
+}
+
+func writeFile(t testing.TB, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// buildFrom builds an index over files in a fresh folder and returns its path.
+func buildFrom(t testing.TB, o BuildOptions, paths ...string) string {
+	t.Helper()
+	c, err := OpenCorpus(paths, CorpusOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "index")
+	if _, err := Build(t.Context(), dir, c, o); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func openIndex(t testing.TB, dir string) *Index {
+	t.Helper()
+	x, err := Open(dir, OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return x
+}
+
+func indexOf(t testing.TB, docs []Document) *Index {
+	t.Helper()
+	return openIndex(t, buildFrom(t, DefaultBuildOptions(), writeDocuments(t, docs)))
+}
+
+// titledFirst counts the names whose own document comes first, and the tokens
+// (words) of the k best documents as an observation shows them.
+func titledFirst(t testing.TB, x *Index, docs []Document, k int) (first, tokens int) {
+	t.Helper()
+	for _, d := range docs {
+		hits, err := x.Search(t.Context(), d.World, d.Title, k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(hits) > 0 && hits[0].ID == d.ID {
+			first++
+		}
+		for _, h := range hits {
+			tokens += len(strings.Fields("title " + h.Title + " : " + h.Text))
+		}
+	}
+	return first, tokens
+}
+
+// A search for a name gives the document of that name first, whatever the weight
+// of titles; the log says how long observations are.
+func TestMiniWikiTitledFirst(t *testing.T) {
+	docs := miniWorlds(70, 120)
+	path := writeDocuments(t, docs)
+	for _, boost := range []float64{0, 0.5, 1, 2} {
+		o := DefaultBuildOptions()
+		o.TitleBoost = boost
+		x := openIndex(t, buildFrom(t, o, path))
+		first, _ := titledFirst(t, x, docs, 1)
+		t.Logf("title boost %.1f: %d of %d titled documents come first (%.2f %%)", boost, first, len(docs), 100*float64(first)/float64(len(docs)))
+		if boost >= 1 && first != len(docs) {
+			t.Errorf("title boost %g: %d of %d come first", boost, first, len(docs))
+		}
+		if boost != DefaultBuildOptions().TitleBoost {
+			continue
+		}
+		for k := 1; k <= 3; k++ {
+			_, tokens := titledFirst(t, x, docs, k)
+			t.Logf("k=%d: %.1f tokens an observation", k, float64(tokens)/float64(len(docs)))
+		}
+	}
+}
+
+func BenchmarkMiniSearch(b *testing.B) {
+	docs := miniWorlds(75, 120)
+	x := indexOf(b, docs)
+	for k := 1; k <= 3; k++ {
+		b.Run(fmt.Sprintf("k=%d", k), func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				d := docs[i*7919%len(docs)]
+				if _, err := x.Search(b.Context(), d.World, d.Title, k); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
