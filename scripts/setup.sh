@@ -73,6 +73,7 @@ main() {
   rm -f "$state/stamp"
   watched=()
   find_go
+  if [[ -z ${LIBTORCH-} ]]; then find_python_torch; fi
   find_packages
   find_libtorch
   write_env

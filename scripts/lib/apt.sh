@@ -43,7 +43,6 @@ missing_packages() {
 find_packages() {
   local prefix packages
   find_compiler
-  find_python_torch
   mapfile -t packages < <(missing_packages)
   if [[ ${#packages[@]} == 0 ]]; then return; fi
   if ! command -v apt-get >/dev/null; then
