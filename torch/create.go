@@ -13,6 +13,10 @@ var (
 	opRandn  = op("aten::randn")
 	opRand   = op("aten::rand")
 	opEye    = op("aten::eye")
+
+	opZerosLike = op("aten::zeros_like")
+	opOnesLike  = op("aten::ones_like")
+	opEmptyLike = op("aten::empty_like")
 )
 
 // FromFloat32 copies data, row-major, into a CPU tensor. No shape makes a vector of len(data).
@@ -81,3 +85,12 @@ func Rand(shape ...int64) *Tensor { return opRand.one(li(shape), dt(Float32)) }
 
 // Eye is the identity matrix (n, n).
 func Eye(d DType, n int64) *Tensor { return opEye.one(i64(n), dt(d)) }
+
+// ZerosLike is zeros in t's shape and type, where t lives.
+func (t *Tensor) ZerosLike() *Tensor { return opZerosLike.one(tn(t)) }
+
+// OnesLike is ones in t's shape and type, where t lives.
+func (t *Tensor) OnesLike() *Tensor { return opOnesLike.one(tn(t)) }
+
+// EmptyLike has t's shape and type, where t lives, and no defined content.
+func (t *Tensor) EmptyLike() *Tensor { return opEmptyLike.one(tn(t)) }

@@ -9,7 +9,7 @@
 //	CGO_CXXFLAGS="-O2 -std=c++20 -I$T/include -I$T/include/torch/csrc/api/include"
 //	CGO_LDFLAGS="-L$T/lib -Wl,-rpath,$T/lib -Wl,--no-as-needed -ltorch -ltorch_cpu -lc10 -ldl"
 //
-// libtorch before 2.11 takes -std=c++17. A CUDA build, which has $T/lib/libtorch_cuda.so, adds -ltorch_cuda -lc10_cuda after
+// C++20 suits every libtorch from 1.13 on, newer ones want it. A CUDA build, which has $T/lib/libtorch_cuda.so, adds -ltorch_cuda -lc10_cuda after
 // --no-as-needed: nothing names them, and the linker would drop them.
 package ctorch
 
