@@ -74,8 +74,10 @@ func (b Bootstrap) Mean(values []float64) (Interval, error) {
 
 // Change compares paired values, such as two variants on the same tasks.
 type Change struct {
-	Difference Interval  // of the means, new - base
-	Percent    *Interval // relative, nil where the baseline's mean or too many resampled ones are 0
+	Difference Interval // of the means, new - base
+	// Percent is relative to the baseline; nil where the baseline's mean is 0 and
+	// the other's not. A bound is infinite where so many resampled baselines are 0.
+	Percent *Interval
 }
 
 // Change is the change of the means from base to new with 95 % percentile
@@ -95,8 +97,8 @@ func (b Bootstrap) Change(base, new []float64) (Change, error) {
 	}
 	m, n := Mean(base), Mean(new)
 	c := Change{Difference: percentiles(n-m, differences)}
-	percent := percentiles(RelativeChange(m, n), relatives)
-	if finite(percent.Mean) && finite(percent.Low) && finite(percent.High) {
+	if relative := RelativeChange(m, n); finite(relative) {
+		percent := percentiles(relative, relatives)
 		c.Percent = &percent
 	}
 	return c, nil
@@ -139,10 +141,11 @@ func percentiles(mean float64, resampled []float64) Interval {
 func quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	i := int(at)
-	if i+1 >= len(sorted) || sorted[i] == sorted[i+1] {
+	part := at - float64(i)
+	if part == 0 || sorted[i] == sorted[i+1] { // infinite values cannot be subtracted
 		return sorted[i]
 	}
-	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+	return sorted[i] + part*(sorted[i+1]-sorted[i])
 }
 
 func meanOf(values []float64, pick []int) float64 {

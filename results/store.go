@@ -31,7 +31,9 @@ func AppendJSONL[T any](path string, rows ...T) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(finished(f), writeAll(f, b.Bytes()))
+	if err = finished(f); err == nil {
+		err = writeAll(f, b.Bytes())
+	}
 	return errors.Join(err, f.Close())
 }
 

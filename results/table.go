@@ -132,7 +132,7 @@ func (t *Table) WriteLaTeX(w io.Writer) error {
 		align += map[bool]string{false: "l", true: "r"}[c.Right]
 	}
 	escape := strings.NewReplacer(`\`, `\textbackslash{}`, "&", `\&`, "%", `\%`, "$", `\$`, "#", `\#`,
-		"_", `\_`, "{", `\{`, "}", `\}`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`, "±", `$\pm$`, "−", "$-$")
+		"_", `\_`, "{", `\{`, "}", `\}`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`, "±", `$\pm$`, "∞", `$\infty$`)
 	line := func(texts []string) {
 		for i, s := range texts {
 			texts[i] = escape.Replace(s)

@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -82,7 +83,7 @@ func ChangeTable(summaries []Summary, baseline string, published []Published) *T
 		}
 	}
 	if measured {
-		t.Notes = append(t.Notes, "In brackets the 95 % interval of a paired bootstrap over tasks; n/a: the baseline is 0, or nearly.")
+		t.Notes = append(t.Notes, "In brackets the 95 % interval of a paired bootstrap over tasks; n/a: the baseline is 0.")
 	}
 	if len(published) > 0 {
 		t.Notes = append(t.Notes, "published: "+PublishedSource+"; there EM and F1 are not said to be squad's or mem1's, and they stand under squad.")
@@ -99,7 +100,7 @@ func changeRow(s Summary) []Cell {
 			continue
 		}
 		text := fmt.Sprintf("%s [%s, %s]", signed(p.Mean), signed(p.Low), signed(p.High))
-		row = append(row, Cell{text, []any{p.Mean, p.Low, p.High}})
+		row = append(row, Cell{text, []any{p.Mean, number(p.Low), number(p.High)}})
 	}
 	return row
 }
@@ -129,4 +130,17 @@ func publishedRows(horizon, baseline string, published []Published) [][]Cell {
 
 func decimal(v float64, decimals int) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
 
-func signed(percent float64) string { return fmt.Sprintf("%+.1f", percent) }
+func signed(percent float64) string {
+	if math.IsInf(percent, 1) {
+		return "∞"
+	}
+	return fmt.Sprintf("%+.1f", percent)
+}
+
+// number is null where JSON has no number.
+func number(v float64) any {
+	if !finite(v) {
+		return nil
+	}
+	return v
+}
