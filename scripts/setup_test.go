@@ -24,9 +24,16 @@ func TestSetupSays(t *testing.T) {
 		never   string // must not be called
 	}{
 		{"no go", func(m *machine) { m.remove("go"); m.tool("curl", "") }, false,
-			[]string{"Go 1.26.0 or newer is needed and was not found", "curl -fsSL https://go.dev/dl/go1.26.0.linux-", "| tar -C ~/.local -xz"}, nil, "apt-get"},
-		{"no go, sudo, wget", func(m *machine) { m.remove("go"); m.sudo(false); m.tool("wget", "") }, false,
-			[]string{"sudo rm -rf /usr/local/go", "wget -qO- https://go.dev/dl/go1.26.0.linux-", "| sudo tar -C /usr/local -xz"}, nil, ""},
+			[]string{"Go 1.26.0 or newer is needed and was not found", "  mkdir -p HOME/.local && curl -fsSL https://go.dev/dl/go1.26.0.linux-", "| tar -C HOME/.local -xz\n"}, nil, "apt-get"},
+		{"no go, no rights, nothing to fetch with", func(m *machine) { m.remove("go") }, false,
+			[]string{"su -c 'apt-get update && apt-get install -y curl' && curl", "| tar -C HOME/.local -xz\n"}, nil, ""},
+		{"older go in place, sudo, wget", func(m *machine) {
+			m.remove("go")
+			m.goTool(m.sysroot+"/usr/local/go/bin", "1.21.0")
+			m.sudo(false)
+			m.tool("wget", "")
+		}, false,
+			[]string{"/usr/local/go/bin/go is 1.21.0", "  sudo rm -rf /usr/local/go &&", "wget -qO- https://go.dev/dl/go1.26.0.linux-", "| sudo tar -C /usr/local -xz"}, nil, ""},
 		{"no go, root, nothing to fetch with", func(m *machine) { m.remove("go"); m.root() }, false,
 			[]string{"apt-get install -y curl && curl", "| tar -C /usr/local -xz"}, nil, "sudo"},
 		{"old go", func(m *machine) { m.goTool(m.bin, "1.19.8") }, false,
@@ -45,7 +52,7 @@ func TestSetupSays(t *testing.T) {
 			[]string{"libtorch 1.13.1 from the system's packages"},
 			[]string{"sudo -n env DEBIAN_FRONTEND=noninteractive apt-get"}, ""},
 		{"no libtorch, no rights", func(m *machine) { m.apt("1.13.1") }, false,
-			[]string{"sudo apt-get install -y libtorch-dev libopenblas0-pthread\n"}, nil, "apt-get"},
+			[]string{"su -c 'apt-get update && apt-get install -y libtorch-dev libopenblas0-pthread'\n"}, nil, "apt-get"},
 		{"no libtorch, no apt", func(m *machine) {}, false,
 			[]string{"libtorch was not found", "pip install torch && export LIBTORCH="}, nil, ""},
 		{"apt has an old libtorch", func(m *machine) { m.apt("1.8.1-1"); m.root() }, false,
@@ -90,7 +97,7 @@ func TestSetupSays(t *testing.T) {
 				t.Errorf("env.sh: %v, though success is %v", err, ok)
 			}
 			for _, want := range c.says {
-				if !strings.Contains(said, want) {
+				if want = strings.ReplaceAll(want, "HOME", m.dir+"/home"); !strings.Contains(said, want) {
 					t.Errorf("did not say %q", want)
 				}
 			}

@@ -55,11 +55,11 @@ find_packages() {
   fi
   if ! prefix=$(apt_prefix); then
     if [[ ${packages[*]} == libopenblas0-pthread ]]; then
-      say "warning: libtorch uses the reference BLAS, about 30 times slower; better: sudo apt-get install -y libopenblas0-pthread"
+      say "warning: libtorch uses the reference BLAS, about 30 times slower; better: $(apt_line libopenblas0-pthread)"
       return
     fi
     fail "missing: ${packages[*]}; this line installs what is needed:" \
-      "sudo apt-get update && sudo apt-get install -y ${packages[*]}"
+      "$(apt_line "${packages[@]}")"
   fi
   apt_install "$prefix" "${packages[@]}"
   find_compiler
@@ -77,6 +77,6 @@ apt_install() {
   fi
   # shellcheck disable=SC2086
   if ! $prefix env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" </dev/null >&2; then
-    fail "apt-get could not install $*; this line says more:" "$(sudo_word)apt-get install $*"
+    fail "apt-get could not install $*; this line says more:" "$(apt_line "$@")"
   fi
 }

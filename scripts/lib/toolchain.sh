@@ -10,10 +10,21 @@ at_least() { [[ $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1) == "$2" ]];
 # sudo_word: "sudo " where a printed line needs it.
 sudo_word() { if [[ $(id -u) != 0 ]]; then echo "sudo "; fi; }
 
+# apt_line PACKAGE...: the line that installs packages, for who is asking.
+apt_line() {
+  if [[ $(id -u) == 0 ]]; then
+    echo "apt-get update && apt-get install -y $*"
+  elif command -v sudo >/dev/null; then
+    echo "sudo apt-get update && sudo apt-get install -y $*"
+  else
+    echo "su -c 'apt-get update && apt-get install -y $*'"
+  fi
+}
+
 # go_line VERSION: the line that installs this Go. Without root or sudo it goes
 # to ~/.local/go, where find_go looks too.
 go_line() {
-  local arch fetch="" prefix=/usr/local sudo
+  local arch prefix=/usr/local sudo line=""
   case $(uname -m) in
     x86_64) arch=amd64 ;;
     aarch64 | arm64) arch=arm64 ;;
@@ -21,19 +32,16 @@ go_line() {
   esac
   sudo=$(sudo_word)
   if [[ -n $sudo ]] && ! command -v sudo >/dev/null; then
-    # shellcheck disable=SC2088 # printed, for the reader's shell to expand
-    sudo="" prefix='~/.local'
-  fi
-  local address=https://go.dev/dl/go$1.linux-$arch.tar.gz
-  if command -v curl >/dev/null; then
-    fetch="curl -fsSL $address"
-  elif command -v wget >/dev/null; then
-    fetch="wget -qO- $address"
-  else
-    fetch="${sudo}apt-get update && ${sudo}apt-get install -y curl && curl -fsSL $address"
+    sudo="" prefix=$HOME/.local
+    line="mkdir -p $prefix && "
   fi
   # A newer Go must not be unpacked over an older one.
-  echo "${sudo}rm -rf $prefix/go && mkdir -p $prefix && $fetch | ${sudo}tar -C $prefix -xz"
+  if [[ -e $sysroot$prefix/go ]]; then line+="${sudo}rm -rf $prefix/go && "; fi
+  local fetch="curl -fsSL"
+  if ! command -v curl >/dev/null; then
+    if command -v wget >/dev/null; then fetch="wget -qO-"; else line+="$(apt_line curl) && "; fi
+  fi
+  echo "$line$fetch https://go.dev/dl/go$1.linux-$arch.tar.gz | ${sudo}tar -C $prefix -xz"
 }
 
 # find_go: a go on PATH or in the usual folders that is new enough for go.mod.
