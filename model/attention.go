@@ -1,0 +1,59 @@
+package model
+
+import (
+	"github.com/memopd/memopd-bench/torch"
+)
+
+// layoutTensors holds a layout's index tensors, made once for all layers.
+type layoutTensors struct {
+	back   *torch.Tensor // (N)
+	groups []groupTensors
+}
+
+// groupTensors is a group's part of layoutTensors.
+type groupTensors struct {
+	rows          int64
+	queries, keys *torch.Tensor // (R*C), (R*(P+C)); keys is nil where it would equal queries
+	mask          *torch.Tensor // (1 or R, 1, C, P+C), nil for plain causal rows
+}
+
+func (l *layout) tensors() *layoutTensors {
+	t := &layoutTensors{back: torch.FromInt64(l.back)}
+	for i := range l.groups {
+		g := &l.groups[i]
+		gt := groupTensors{rows: int64(g.rows), queries: torch.FromInt64(g.queries)}
+		if g.prefix > 0 {
+			gt.keys = torch.FromInt64(g.keys)
+			values, rows := g.mask()
+			gt.mask = torch.FromFloat32(values, int64(rows), 1, int64(g.own), int64(g.prefix+g.own))
+		}
+		t.groups = append(t.groups, gt)
+	}
+	return t
+}
+
+// attention gathers the group's rows from q (N, H, E), k and v (N, K, E) and
+// returns their attention outputs (R, C, H, E). Padded places hold finite
+// values that nothing reads.
+func (g *groupTensors) attention(q, k, v *torch.Tensor) *torch.Tensor {
+	keys := g.keys
+	if keys == nil {
+		keys = g.queries
+	}
+	heads := q.Dim(1)
+	q = g.gather(q, g.queries, 1)
+	k = g.gather(k, keys, heads/k.Dim(1))
+	v = g.gather(v, keys, heads/v.Dim(1))
+	out := torch.ScaledDotProductAttention(q, k, v, g.mask, g.mask == nil)
+	return out.Transpose(1, 2)
+}
+
+// gather is rows of x (N, heads, E) as (R, heads*repeat, places, E).
+func (g *groupTensors) gather(x, index *torch.Tensor, repeat int64) *torch.Tensor {
+	heads, size := x.Dim(1), x.Dim(2)
+	x = x.IndexSelect(0, index).View(g.rows, -1, heads, size).Transpose(1, 2)
+	if repeat > 1 {
+		x = x.RepeatInterleave(repeat, 1)
+	}
+	return x
+}

@@ -1,0 +1,200 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sort"
+)
+
+// ropePart is rope_parameters (transformers 5) or rope_scaling (4).
+type ropePart struct {
+	RopeType string   `json:"rope_type"`
+	Type     string   `json:"type"` // rope_type's older name
+	Theta    *float64 `json:"rope_theta"`
+	Partial  *float64 `json:"partial_rotary_factor"`
+}
+
+// configFile is config.json: Config and what must have one certain value.
+type configFile struct {
+	Config
+	HiddenAct        string    `json:"hidden_act"`
+	AttentionDropout float64   `json:"attention_dropout"`
+	PretrainingTP    *int      `json:"pretraining_tp"`
+	Partial          *float64  `json:"partial_rotary_factor"`
+	UseSlidingWindow bool      `json:"use_sliding_window"`
+	LayerTypes       []string  `json:"layer_types"`
+	RopeScaling      *ropePart `json:"rope_scaling"`
+	RopeParameters   *ropePart `json:"rope_parameters"`
+}
+
+// readKeys are the keys that configFile knows.
+var readKeys = []string{
+	"model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+	"num_key_value_heads", "head_dim", "max_position_embeddings", "rms_norm_eps", "rope_theta", "tie_word_embeddings",
+	"attention_bias", "mlp_bias", "bos_token_id", "eos_token_id", "pad_token_id", "hidden_act", "attention_dropout",
+	"pretraining_tp", "partial_rotary_factor", "use_sliding_window", "layer_types", "rope_scaling", "rope_parameters",
+}
+
+// neutralKeys change nothing about the function that the weights compute here:
+// names, dtypes on disk, initialisation, caching, values read only with
+// use_sliding_window.
+var neutralKeys = []string{
+	"architectures", "_name_or_path", "name_or_path", "transformers_version", "torch_dtype", "dtype", "initializer_range",
+	"use_cache", "sliding_window", "max_window_layers", "is_llama_config", "transformers.js_config", "unsloth_version",
+	"unsloth_fixed", "_attn_implementation_autoset", "return_dict", "problem_type", "id2label", "label2id", "chunk_size_feed_forward",
+}
+
+// ParseConfig reads the bytes of a config.json of model_type llama or qwen2. A
+// request for something that is not here (rope scaling, a sliding window, an
+// activation other than silu, dropout, quantisation, any unknown key with a
+// value) is an error that names it.
+func ParseConfig(data []byte) (*Config, error) {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(data, &keys); err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	f := configFile{HiddenAct: "silu"}
+	f.MaxPositionEmbeddings, f.RMSNormEps = 2048, 1e-6
+	if err := json.Unmarshal(data, &f); err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	if f.ModelType == Qwen2 {
+		if _, ok := keys["max_position_embeddings"]; !ok {
+			f.MaxPositionEmbeddings = 32768
+		}
+	} else if v, ok := keys["sliding_window"]; ok && !isNeutral(v) {
+		return nil, fmt.Errorf("config: sliding_window %s is not supported", v)
+	}
+	for _, key := range []string{"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"} {
+		if _, ok := keys[key]; !ok {
+			return nil, fmt.Errorf("config: %s is missing", key)
+		}
+	}
+	if err := f.refuse(keys); err != nil {
+		return nil, err
+	}
+	if err := f.rope(); err != nil {
+		return nil, err
+	}
+	c := f.Config
+	if c.NumKeyValueHeads == 0 {
+		c.NumKeyValueHeads = c.NumAttentionHeads
+	}
+	if c.HeadDim == 0 && c.NumAttentionHeads > 0 {
+		c.HeadDim = c.HiddenSize / c.NumAttentionHeads
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// refuse names the first value that asks for what this package lacks.
+func (f *configFile) refuse(keys map[string]json.RawMessage) error {
+	switch {
+	case f.ModelType != Llama && f.ModelType != Qwen2:
+		return f.Validate() // before a key of that type is blamed
+	case f.HiddenAct != "silu" && f.HiddenAct != "swish":
+		return fmt.Errorf("config: hidden_act %q is not supported, only \"silu\"", f.HiddenAct)
+	case f.AttentionDropout != 0:
+		return fmt.Errorf("config: attention_dropout %v is not supported", f.AttentionDropout)
+	case f.PretrainingTP != nil && *f.PretrainingTP != 1:
+		return fmt.Errorf("config: pretraining_tp %d is not supported", *f.PretrainingTP)
+	case f.Partial != nil && *f.Partial != 1:
+		return fmt.Errorf("config: partial_rotary_factor %v is not supported", *f.Partial)
+	case f.UseSlidingWindow:
+		return fmt.Errorf("config: use_sliding_window is not supported")
+	}
+	for i, kind := range f.LayerTypes {
+		if kind != "full_attention" {
+			return fmt.Errorf("config: layer_types[%d] %q is not supported, only \"full_attention\"", i, kind)
+		}
+	}
+	known := map[string]bool{}
+	for _, list := range [][]string{readKeys, neutralKeys} {
+		for _, key := range list {
+			known[key] = true
+		}
+	}
+	var foreign []string
+	for key, value := range keys {
+		if !known[key] && !isNeutral(value) {
+			foreign = append(foreign, key)
+		}
+	}
+	if len(foreign) > 0 {
+		sort.Strings(foreign)
+		return fmt.Errorf("config: %s = %s is not supported", foreign[0], keys[foreign[0]])
+	}
+	return nil
+}
+
+// rope takes the base from whichever place holds it and refuses scaled kinds.
+func (f *configFile) rope() error {
+	for _, place := range []struct {
+		name string
+		part *ropePart
+	}{{"rope_scaling", f.RopeScaling}, {"rope_parameters", f.RopeParameters}} {
+		name, part := place.name, place.part
+		if part == nil {
+			continue
+		}
+		kind := part.RopeType
+		if kind == "" {
+			kind = part.Type
+		}
+		if kind != "" && kind != "default" {
+			return fmt.Errorf("config: %s of type %q is not supported", name, kind)
+		}
+		if part.Partial != nil && *part.Partial != 1 {
+			return fmt.Errorf("config: %s: partial_rotary_factor %v is not supported", name, *part.Partial)
+		}
+		if part.Theta != nil {
+			if f.RopeTheta != 0 && f.RopeTheta != *part.Theta {
+				return fmt.Errorf("config: rope_theta %v and %s.rope_theta %v differ", f.RopeTheta, name, *part.Theta)
+			}
+			f.RopeTheta = *part.Theta
+		}
+	}
+	if f.RopeTheta == 0 {
+		f.RopeTheta = 10000
+	}
+	return nil
+}
+
+// isNeutral tells whether a JSON value asks for nothing: null, false, 0, or an
+// empty text, list or object.
+func isNeutral(raw json.RawMessage) bool {
+	switch string(bytes.TrimSpace(raw)) {
+	case "null", "false", "0", "0.0", `""`, "[]", "{}":
+		return true
+	}
+	return false
+}
+
+// marshal is config.json as transformers 4 and 5 read it.
+func (c *Config) marshal() ([]byte, error) {
+	architecture := map[string]string{Llama: "LlamaForCausalLM", Qwen2: "Qwen2ForCausalLM"}[c.ModelType]
+	out := map[string]any{
+		"architectures": []string{architecture}, "hidden_act": "silu", "torch_dtype": "float32",
+		"attention_dropout": 0.0, "use_cache": true,
+		"rope_parameters": map[string]any{"rope_type": "default", "rope_theta": c.RopeTheta},
+	}
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	if c.ModelType == Qwen2 {
+		delete(out, "attention_bias")
+		delete(out, "mlp_bias")
+	}
+	data, err = json.MarshalIndent(out, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	return append(data, '\n'), nil
+}

@@ -1,0 +1,130 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/memopd/memopd-bench/align"
+	"github.com/memopd/memopd-bench/torch"
+)
+
+var negativeInfinity = float32(math.Inf(-1))
+
+// Hidden returns the final-norm hidden states (A, D) at the prediction
+// positions of all actions, ordered by batch, then by Actions. They carry
+// gradients unless the weights are frozen or torch.NoGrad is on.
+//
+// Each prefix is computed once. Memory for attention grows with block length
+// times (prefix plus block length), never with the square of the sequence. It
+// panics with *torch.Error on a sequence that is not well formed, as on any
+// misuse of a tensor; torch.Try turns that into an error.
+func (d *Decoder) Hidden(batch []*align.Packed) *torch.Tensor {
+	l, starts, err := newLayout(batch)
+	if err != nil {
+		panic(&torch.Error{Op: "hidden", Message: err.Error()})
+	}
+	var pick []int64
+	for i, p := range batch {
+		for _, a := range p.Actions {
+			if a.Predict < 0 || a.Predict >= len(p.IDs) {
+				panic(&torch.Error{Op: "hidden", Message: fmt.Sprintf("sequence %d (%s): prediction position %d of %d tokens",
+					i, p.TrajectoryID, a.Predict, len(p.IDs))})
+			}
+			pick = append(pick, int64(starts[i]+a.Predict))
+		}
+	}
+	return d.run(l, pick, nil)
+}
+
+// HiddenAll returns the final-norm hidden states of every token of plain causal
+// rows, one row after another: (sum of lengths, D).
+func (d *Decoder) HiddenAll(rows [][]int32) *torch.Tensor {
+	batch := make([]*align.Packed, len(rows))
+	for i, ids := range rows {
+		p := &align.Packed{IDs: ids, Positions: make([]int32, len(ids)), PrefixLength: len(ids)}
+		for j := range ids {
+			p.Positions[j] = int32(j)
+		}
+		batch[i] = p
+	}
+	l, _, err := newLayout(batch)
+	if err != nil {
+		panic(&torch.Error{Op: "hidden_all", Message: err.Error()})
+	}
+	pick := make([]int64, len(l.ids))
+	for i := range pick {
+		pick[i] = int64(i)
+	}
+	return d.run(l, pick, nil)
+}
+
+// Logits maps hidden states (A, D) to logits (A, V).
+func (d *Decoder) Logits(hidden *torch.Tensor) *torch.Tensor { return hidden.Linear(d.head, nil) }
+
+// tap receives the rotated keys and the values of a layer, (N, K, E) each.
+type tap func(layer int, k, v *torch.Tensor)
+
+// run is the forward pass up to the final norm at the flat tokens pick: (len(pick), D).
+func (d *Decoder) run(l *layout, pick []int64, t tap) *torch.Tensor {
+	outer := torch.NewScope()
+	defer outer.Close()
+	return outer.Keep(d.runIn(l, pick, t))
+}
+
+func (d *Decoder) runIn(l *layout, pick []int64, t tap) *torch.Tensor {
+	eps := d.Config.RMSNormEps
+	x := torch.Embedding(d.embed, torch.FromInt64(l.ids))
+	r := d.rope.at(l.positions)
+	index := l.tensors()
+	for i := range d.layers {
+		w := &d.layers[i]
+		back := index.back
+		if i == len(d.layers)-1 {
+			// After the last attention only the picked tokens matter.
+			picked := torch.FromInt64(pick)
+			back = index.back.IndexSelect(0, picked)
+			a := d.attend(w, i, x, r, index, back, t)
+			x = x.IndexSelect(0, picked).Add(a)
+		} else {
+			x = x.Add(d.attend(w, i, x, r, index, back, t))
+		}
+		x = x.Add(w.feedForward(x, eps))
+	}
+	return x.RMSNorm(d.norm, eps)
+}
+
+// feedForward is down(silu(gate(h)) * up(h)) of the normalised x.
+func (w *layer) feedForward(x *torch.Tensor, eps float64) *torch.Tensor {
+	h := x.RMSNorm(w.postNorm, eps).Linear(w.gateUp, w.gateUpBias)
+	both := h.Chunk(2, -1)
+	return both[0].SiLU().Mul(both[1]).Linear(w.down, w.downBias)
+}
+
+// project returns the rotated queries (N, H, E) and keys (N, K, E) and the values (N, K, E).
+func (d *Decoder) project(w *layer, x *torch.Tensor, r rotation) (q, k, v *torch.Tensor) {
+	c := &d.Config
+	heads, kv, size := int64(c.NumAttentionHeads), int64(c.NumKeyValueHeads), int64(c.HeadDim)
+	qkv := x.RMSNorm(w.inputNorm, c.RMSNormEps).Linear(w.qkv, w.qkvBias).View(-1, heads+2*kv, size)
+	qk := r.rotate(qkv.Narrow(1, 0, heads+kv))
+	return qk.Narrow(1, 0, heads), qk.Narrow(1, heads, kv), qkv.Narrow(1, heads+kv, kv)
+}
+
+// attend is the attention of one layer, projected back to the residual stream,
+// at the tokens that back selects.
+func (d *Decoder) attend(w *layer, i int, x *torch.Tensor, r rotation, index *layoutTensors, back *torch.Tensor, t tap) *torch.Tensor {
+	q, k, v := d.project(w, x, r)
+	if t != nil {
+		t(i, k, v)
+	}
+	c := &d.Config
+	width := int64(c.NumAttentionHeads * c.HeadDim)
+	outs := make([]*torch.Tensor, len(index.groups))
+	for j, g := range index.groups {
+		outs[j] = g.attention(q, k, v).Reshape(-1, width)
+	}
+	all := outs[0]
+	if len(outs) > 1 {
+		all = torch.Cat(outs, 0)
+	}
+	return all.IndexSelect(0, back).Linear(w.out, w.outBias)
+}
