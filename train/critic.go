@@ -1,0 +1,88 @@
+package train
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/memopd/memopd-bench/align"
+	"github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/torch"
+)
+
+// critic estimates the return at each action's prediction position. Its weights
+// are its own: no gradient of its loss reaches the actor.
+type critic struct {
+	decoder *model.Decoder // nil when it reads the actor's hidden states
+	weights []torch.Named  // of the value head
+}
+
+// newCritic makes the critic that the configuration names. Both kinds value
+// every state with 0 before their first update.
+func newCritic(c PPOConfig, initial *model.Decoder) (*critic, error) {
+	width := initial.Config.HiddenSize
+	switch c.Critic {
+	case CriticDecoder:
+		return newCriticWeights(initial.Clone(), []torch.Named{
+			{Name: "value_head.weight", Tensor: torch.Zeros(torch.Float32, 1, int64(width))},
+			{Name: "value_head.bias", Tensor: torch.Zeros(torch.Float32, 1)},
+		}), nil
+	case CriticHead:
+		hidden := c.CriticHiddenUnits
+		return newCriticWeights(nil, []torch.Named{
+			{Name: "value_head.0.weight", Tensor: uniform(c.Seed, 0, hidden, width)},
+			{Name: "value_head.0.bias", Tensor: torch.Zeros(torch.Float32, int64(hidden))},
+			{Name: "value_head.2.weight", Tensor: torch.Zeros(torch.Float32, 1, int64(hidden))},
+			{Name: "value_head.2.bias", Tensor: torch.Zeros(torch.Float32, 1)},
+		}), nil
+	}
+	return nil, fmt.Errorf("critic %q is not known", c.Critic)
+}
+
+// newCriticWeights takes the weights over as parameters.
+func newCriticWeights(d *model.Decoder, weights []torch.Named) *critic {
+	for _, w := range weights {
+		w.Tensor.Own().RequiresGrad_(true)
+	}
+	return &critic{decoder: d, weights: weights}
+}
+
+// uniform draws a weight (out, in) from [-1/sqrt(in), 1/sqrt(in)), PyTorch's
+// default for a linear layer.
+func uniform(seed, layer uint64, out, in int) *torch.Tensor {
+	rng := newRand(seed, streamCriticInit, layer)
+	bound := 1 / math.Sqrt(float64(in))
+	data := make([]float32, out*in)
+	for i := range data {
+		data[i] = float32((2*rng.Float64() - 1) * bound)
+	}
+	return torch.FromFloat32(data, int64(out), int64(in))
+}
+
+// values estimates the returns (A) of the actions of rows. hidden (A, D) are the
+// actor's hidden states at the same prediction positions.
+func (k *critic) values(hidden *torch.Tensor, rows []*align.Packed) *torch.Tensor {
+	w := func(i int) *torch.Tensor { return k.weights[i].Tensor }
+	if k.decoder != nil {
+		return k.decoder.Hidden(rows).To(torch.Float32).Linear(w(0), w(1)).Squeeze(-1)
+	}
+	features := hidden.Detach().To(torch.Float32)
+	return features.Linear(w(0), w(1)).GELU().Linear(w(2), w(3)).Squeeze(-1)
+}
+
+// parameters are all weights, named as they are stored.
+func (k *critic) parameters() []torch.Named {
+	var all []torch.Named
+	if k.decoder != nil {
+		all = decoderParameters(k.decoder)
+	}
+	return append(all, k.weights...)
+}
+
+func (k *critic) free() {
+	if k.decoder != nil {
+		k.decoder.Free()
+	}
+	for _, w := range k.weights {
+		w.Tensor.Free()
+	}
+}

@@ -1,0 +1,119 @@
+package train
+
+import (
+	"math"
+
+	"github.com/memopd/memopd-bench/torch"
+)
+
+// The objectives are sums over sampled actions, never means: a loop divides by
+// the number of action tokens of the whole mini-batch (token-mean), so that the
+// result does not depend on how it was cut into microbatches.
+//
+// Shapes: A is the number of sampled actions, V the vocabulary. Actions are
+// gathered before they come here, so no function has a mask or a shift of its own.
+
+// LogDistribution is log softmax(logits / temperature) in float32, (A, V).
+// Sampler, student, reference and teacher all use the same temperature.
+func LogDistribution(logits *torch.Tensor, temperature float64) *torch.Tensor {
+	if logits.DType() != torch.Float32 && logits.DType() != torch.Float64 {
+		logits = logits.To(torch.Float32)
+	}
+	if temperature != 1 {
+		logits = logits.DivScalar(temperature)
+	}
+	return logits.LogSoftmax(-1)
+}
+
+// LogProbs gathers the log-probability of each action's id from log
+// distributions (A, V): (A).
+func LogProbs(logDistribution, ids *torch.Tensor) *torch.Tensor {
+	return logDistribution.Gather(-1, ids.Unsqueeze(-1)).Squeeze(-1)
+}
+
+// Entropy of each action's distribution in nats: (A, V) to (A).
+func Entropy(logDistribution *torch.Tensor) *torch.Tensor {
+	return logDistribution.Exp().Mul(logDistribution).SumDim([]int{-1}, false).Neg()
+}
+
+// ReverseKL is the full-vocabulary KL(student || teacher) = sum over v of
+// p_s(v) (log p_s(v) - log p_t(v)) of each action, from log distributions (A, V)
+// to (A). The teacher's gets no gradient. This is the teacher term of MemOPD; the
+// order of its arguments makes it the reverse, mode-seeking one.
+func ReverseKL(student, teacher *torch.Tensor) *torch.Tensor {
+	difference := student.Sub(teacher.Detach())
+	return student.Exp().Mul(difference).SumDim([]int{-1}, false)
+}
+
+// Surrogate is a summed policy loss and what it says of the update.
+type Surrogate struct {
+	Loss         *torch.Tensor // sum over actions of the negated surrogate, ()
+	ClippedCount float64       // actions whose clipped term was the smaller one
+	KLSum        float64       // sum of (ratio - 1) - log ratio: the k3 estimate of KL(behaviour || policy)
+	RatioMax     float64
+	RatioMin     float64
+}
+
+// ClippedSurrogate is PPO's clipped objective (Schulman et al., arXiv
+// 1707.06347, equation 7), negated and summed:
+//
+//	sum of -min(r A, clip(r, 1 - clip, 1 + clip) A),  r = exp(logProbs - behaviour)
+//
+// logProbs (A) are the policy's, behaviour (A) and advantages (A) have no gradient.
+func ClippedSurrogate(logProbs, behaviour, advantages *torch.Tensor, clip float64) Surrogate {
+	logRatio := logProbs.Sub(behaviour.Detach())
+	ratio := logRatio.Exp()
+	plain := ratio.Mul(advantages)
+	clipped := ratio.Clamp(1-clip, 1+clip).Mul(advantages)
+	s := Surrogate{Loss: plain.Minimum(clipped).Sum().Neg()}
+	if logProbs.Numel() == 0 {
+		return s
+	}
+	torch.NoGrad(func() {
+		s.ClippedCount = clipped.Lt(plain).To(torch.Float32).Sum().Item()
+		s.KLSum = ratio.AddScalar(-1).Sub(logRatio).Sum().Item()
+		s.RatioMax, s.RatioMin = ratio.Max().Item(), ratio.Min().Item()
+	})
+	return s
+}
+
+// ValueLoss is a summed value loss and how many actions the clip changed.
+type ValueLoss struct {
+	Loss         *torch.Tensor // ()
+	ClippedCount float64
+}
+
+// ClippedValueLoss is half the squared error to the returns, where a value that
+// moved more than clip away from the one that the rollout was judged with counts
+// as clipped, and the larger of both errors is taken (as CleanRL and veRL do):
+//
+//	sum of max((v - R)^2, (old + clamp(v - old, -clip, clip) - R)^2) / 2
+//
+// clip 0 leaves the clip out. All arguments have shape (A).
+func ClippedValueLoss(values, old, returns *torch.Tensor, clip float64) ValueLoss {
+	plain := values.Sub(returns).Square()
+	if clip == 0 {
+		return ValueLoss{Loss: plain.Sum().MulScalar(0.5)}
+	}
+	near := old.Add(values.Sub(old).Clamp(-clip, clip))
+	clipped := near.Sub(returns).Square()
+	l := ValueLoss{Loss: plain.Maximum(clipped).Sum().MulScalar(0.5)}
+	torch.NoGrad(func() {
+		l.ClippedCount = clipped.Gt(plain).To(torch.Float32).Sum().Item()
+	})
+	return l
+}
+
+// CosineSchedule is the factor on the learning rate at a step (from 0): a linear
+// warm-up over warmupSteps times a cosine from 1 to floor over all steps.
+func CosineSchedule(step, steps, warmupSteps int, floor float64) float64 {
+	warm := 1.0
+	if warmupSteps > 0 {
+		warm = math.Min(1, float64(step+1)/float64(warmupSteps))
+	}
+	progress := 1.0
+	if steps > 0 {
+		progress = math.Min(1, float64(step)/float64(steps))
+	}
+	return warm * (floor + (1-floor)*0.5*(1+math.Cos(math.Pi*progress)))
+}

@@ -1,0 +1,159 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The values of PPOConfig.Teacher. They alone make the paper's variants.
+const (
+	TeacherNone       = "none"       // no teacher term: the variant "ppo"
+	TeacherPersistent = "persistent" // the teacher scores the flattened persistent history
+	TeacherAligned    = "aligned"    // the teacher scores the state that the rollout had: "memopd"
+)
+
+// The values of PPOConfig.Critic.
+const (
+	CriticDecoder = "decoder" // a decoder of its own, initialised from the reference, with a value head
+	CriticHead    = "head"    // a small MLP of its own on the actor's detached hidden states
+)
+
+// The values of PPOConfig.Ratio.
+const (
+	RatioTrainer = "trainer" // behaviour log-probs of the frozen snapshot, recomputed on the aligned states
+	RatioSampler = "sampler" // the log-probs that the sampler recorded
+)
+
+// PPOConfig holds the settings of reinforcement learning. The command line and
+// --config files take its fields from the tags.
+//
+// Losses of the policy, the teacher and the critic are means over the action
+// tokens of a mini-batch (token-mean): a long trajectory weighs more than a
+// short one, in proportion to what it sampled, and a token weighs the same in
+// every call.
+type PPOConfig struct {
+	Seed           uint64 `json:"seed" flag:"seed" help:"seed of rollouts, mini-batches and the critic's initial weights"`
+	Steps          int    `json:"steps" flag:"steps" help:"PPO steps; each samples new trajectories"`
+	PromptsPerStep int    `json:"prompts_per_step" flag:"prompts-per-step" help:"tasks that are rolled out in a step, one trajectory each"`
+
+	Teacher          string  `json:"teacher" flag:"teacher" help:"what the teacher sees: none (ppo), persistent, aligned (memopd)"`
+	TeacherWeight    float64 `json:"teacher_weight" flag:"teacher-weight" help:"weight of the teacher term, KL(student || teacher) over the whole vocabulary"`
+	TeacherFirstCall int     `json:"teacher_first_call" flag:"teacher-first-call" help:"calls before this one are outside the teacher mask; 0: all sampled tokens are in it"`
+
+	EpochsPerStep       int    `json:"epochs_per_step" flag:"epochs-per-step" help:"passes over a step's trajectories"`
+	TokensPerMinibatch  int    `json:"tokens_per_minibatch" flag:"tokens-per-minibatch" help:"packed tokens of one optimiser step, about: a step's whole trajectories are spread evenly over total/this mini-batches"`
+	TokensPerMicrobatch int    `json:"tokens_per_microbatch" flag:"tokens-per-microbatch" help:"packed tokens of one forward and backward pass; a longer trajectory stands alone"`
+	PackedTokensMax     int    `json:"packed_tokens_max" flag:"packed-tokens-max" help:"longest packed trajectory; longer ones are left out whole and counted; 0: no limit"`
+	TokensPerCallMax    int    `json:"tokens_per_call_max" flag:"tokens-per-call-max" help:"longest call, context and output; trajectories with a longer one are left out whole and counted; 0: no limit"`
+	Ratio               string `json:"ratio" flag:"ratio" help:"behaviour log-probs in the PPO ratio: trainer (frozen snapshot on the aligned states) or sampler (as recorded)"`
+
+	ClipRange          float64 `json:"clip_range" flag:"clip-range" help:"PPO clip of the ratio"`
+	ValueClipRange     float64 `json:"value_clip_range" flag:"value-clip-range" help:"clip of the value's change in the value loss; 0: none"`
+	Gamma              float64 `json:"gamma" flag:"gamma" help:"discount per sampled action"`
+	Lambda             float64 `json:"lambda" flag:"lambda" help:"GAE's lambda"`
+	KLCoefficient      float64 `json:"kl_coefficient" flag:"kl-coefficient" help:"beta: weight of the token-level KL to the reference in the reward"`
+	EntropyCoefficient float64 `json:"entropy_coefficient" flag:"entropy-coefficient" help:"weight of the entropy bonus"`
+	Temperature        float64 `json:"temperature" flag:"temperature" help:"sampling temperature; all log-probs are of softmax(logits/temperature)"`
+	PolicyDelaySteps   int     `json:"policy_delay_steps" flag:"policy-delay-steps" help:"first steps without the policy gradient, while the critic learns; the teacher term acts from the start"`
+
+	Critic            string `json:"critic" flag:"critic" help:"critic's kind: decoder (own decoder from the SFT weights) or head (small MLP on the actor's detached hidden states)"`
+	CriticHiddenUnits int    `json:"critic_hidden_units" flag:"critic-hidden-units" help:"hidden units of the critic's MLP when critic is head"`
+
+	LearningRate       float64 `json:"learning_rate" flag:"learning-rate" help:"actor's learning rate"`
+	CriticLearningRate float64 `json:"critic_learning_rate" flag:"critic-learning-rate" help:"critic's learning rate"`
+	AdamBeta1          float64 `json:"adam_beta1" flag:"adam-beta1" help:"decay of AdamW's first moment"`
+	AdamBeta2          float64 `json:"adam_beta2" flag:"adam-beta2" help:"decay of AdamW's second moment"`
+	AdamEpsilon        float64 `json:"adam_epsilon" flag:"adam-epsilon" help:"epsilon of AdamW"`
+	WeightDecay        float64 `json:"weight_decay" flag:"weight-decay" help:"decoupled weight decay"`
+	GradientNormMax    float64 `json:"gradient_norm_max" flag:"gradient-norm-max" help:"gradients of actor and of critic are each scaled down to this global norm"`
+
+	RCETrajectoriesPerStep int     `json:"rce_trajectories_per_step" flag:"rce-trajectories-per-step" help:"trajectories of each step whose packed log-probs are compared with independent calls; 0: none"`
+	RCETolerance           float64 `json:"rce_tolerance" flag:"rce-tolerance" help:"training stops when the 99th percentile of that difference is above this"`
+
+	EvalEvery           int `json:"eval_every" flag:"eval-every" help:"steps between evaluations; 0: none"`
+	CheckpointEvery     int `json:"checkpoint_every" flag:"checkpoint-every" help:"steps between checkpoints to resume from; the last alone is kept"`
+	CheckpointKeepEvery int `json:"checkpoint_keep_every" flag:"checkpoint-keep-every" help:"checkpoints of these steps are kept for good; 0: none"`
+}
+
+// MiniPPO is the mini preset: 200 steps of 32 Q2 episodes take some 8 minutes on
+// one thread.
+func MiniPPO() PPOConfig {
+	return PPOConfig{
+		Steps: 200, PromptsPerStep: 32,
+		Teacher: TeacherAligned, TeacherWeight: 2,
+		EpochsPerStep: 1, TokensPerMinibatch: 2048, TokensPerMicrobatch: 4096, Ratio: RatioTrainer,
+		ClipRange: 0.2, ValueClipRange: 0.2, Gamma: 1, Lambda: 0.95, KLCoefficient: 0.02, Temperature: 1,
+		PolicyDelaySteps: 3,
+		Critic:           CriticHead, CriticHiddenUnits: 128,
+		LearningRate: 3e-4, CriticLearningRate: 1e-3,
+		AdamBeta1: 0.9, AdamBeta2: 0.95, AdamEpsilon: 1e-8, GradientNormMax: 1,
+		RCETrajectoriesPerStep: 4, RCETolerance: 1e-4,
+		EvalEvery: 50, CheckpointEvery: 25, CheckpointKeepEvery: 0,
+	}
+}
+
+// SmokePPO is the smoke preset: a minute in which the student visibly moves
+// towards the teacher.
+func SmokePPO() PPOConfig {
+	c := MiniPPO()
+	c.Steps, c.PromptsPerStep, c.LearningRate, c.TeacherWeight = 15, 16, 8e-4, 1
+	c.TokensPerMinibatch = 1024
+	c.EvalEvery, c.CheckpointEvery = 0, 15
+	return c
+}
+
+// Validate names every field that is out of range.
+func (c PPOConfig) Validate() error {
+	var errs []error
+	bad := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	oneOf := func(name, value string, known ...string) {
+		bad(slices.Contains(known, value), "%s is %q, want one of %s", name, value, strings.Join(known, ", "))
+	}
+	oneOf("teacher", c.Teacher, TeacherNone, TeacherPersistent, TeacherAligned)
+	oneOf("critic", c.Critic, CriticDecoder, CriticHead)
+	oneOf("ratio", c.Ratio, RatioTrainer, RatioSampler)
+	for _, f := range []struct {
+		name  string
+		value int
+		least int
+	}{
+		{"steps", c.Steps, 1}, {"prompts_per_step", c.PromptsPerStep, 1}, {"epochs_per_step", c.EpochsPerStep, 1},
+		{"tokens_per_minibatch", c.TokensPerMinibatch, 1}, {"tokens_per_microbatch", c.TokensPerMicrobatch, 1},
+		{"packed_tokens_max", c.PackedTokensMax, 0}, {"tokens_per_call_max", c.TokensPerCallMax, 0},
+		{"policy_delay_steps", c.PolicyDelaySteps, 0}, {"teacher_first_call", c.TeacherFirstCall, 0}, {"critic_hidden_units", c.CriticHiddenUnits, 1},
+		{"rce_trajectories_per_step", c.RCETrajectoriesPerStep, 0}, {"eval_every", c.EvalEvery, 0},
+		{"checkpoint_every", c.CheckpointEvery, 1}, {"checkpoint_keep_every", c.CheckpointKeepEvery, 0},
+	} {
+		bad(f.value >= f.least, "%s is %d, want at least %d", f.name, f.value, f.least)
+	}
+	for _, f := range []struct {
+		name  string
+		value float64
+	}{
+		{"clip_range", c.ClipRange}, {"temperature", c.Temperature}, {"learning_rate", c.LearningRate},
+		{"critic_learning_rate", c.CriticLearningRate}, {"gradient_norm_max", c.GradientNormMax}, {"rce_tolerance", c.RCETolerance},
+	} {
+		bad(f.value > 0, "%s is %g, want more than 0", f.name, f.value)
+	}
+	for _, f := range []struct {
+		name        string
+		value, most float64
+	}{
+		{"gamma", c.Gamma, 1}, {"lambda", c.Lambda, 1}, {"value_clip_range", c.ValueClipRange, 1e9},
+		{"kl_coefficient", c.KLCoefficient, 1e9}, {"entropy_coefficient", c.EntropyCoefficient, 1e9},
+		{"teacher_weight", c.TeacherWeight, 1e9}, {"adam_beta1", c.AdamBeta1, 0.999999}, {"adam_beta2", c.AdamBeta2, 0.999999},
+		{"weight_decay", c.WeightDecay, 1e9},
+	} {
+		bad(f.value >= 0 && f.value <= f.most, "%s is %g, want 0 to %g", f.name, f.value, f.most)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("ppo config: %w", err)
+	}
+	return nil
+}

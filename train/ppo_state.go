@@ -1,0 +1,152 @@
+package train
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/torch"
+)
+
+// evaluate runs the evaluation that is due after the steps so far, once.
+func (r *ppoRun) evaluate(ctx context.Context) error {
+	step := r.state.Step
+	due := r.c.EvalEvery > 0 && (step%r.c.EvalEvery == 0 || step == r.c.Steps)
+	if r.p.Eval == nil || !due || r.evaluated == step {
+		return nil
+	}
+	scores, err := r.p.Eval(ctx, step, r.policy)
+	if ctx.Err() != nil {
+		return errors.Join(ctx.Err(), r.save(true))
+	}
+	if err != nil {
+		return err
+	}
+	r.evaluated = step
+	return r.emit(append(Record{{StepMetric, float64(step)}}, scores...))
+}
+
+func (r *ppoRun) emit(m Record) error {
+	if r.p.Log != nil {
+		r.p.Log(m)
+	}
+	return appendRecord(filepath.Join(r.p.Dir, MetricsFile), m)
+}
+
+// save writes the checkpoint when it is due, or when forced.
+func (r *ppoRun) save(force bool) error {
+	step := r.state.Step
+	if !force && step%r.c.CheckpointEvery != 0 && step != r.c.Steps {
+		return nil
+	}
+	err := writeFolder(CheckpointPath(r.p.Dir, step), func(dir string) error {
+		if err := r.p.Save(filepath.Join(dir, "actor"), r.policy); err != nil {
+			return err
+		}
+		if err := saveTensors(filepath.Join(dir, "critic.safetensors"), r.critic.parameters()); err != nil {
+			return err
+		}
+		if err := r.actorOptimizer.Save(filepath.Join(dir, "optimizer_actor.safetensors")); err != nil {
+			return err
+		}
+		if err := r.criticOptimizer.Save(filepath.Join(dir, "optimizer_critic.safetensors")); err != nil {
+			return err
+		}
+		return writeJSON(filepath.Join(dir, "state.json"), r.state)
+	})
+	if err != nil {
+		return err
+	}
+	return pruneCheckpoints(r.p.Dir, r.c.CheckpointKeepEvery)
+}
+
+// start makes policy, critic and optimisers of a new run.
+func (r *ppoRun) start() error {
+	if err := r.build(r.p.Initial.Clone()); err != nil {
+		return err
+	}
+	_, err := rewindRecords(filepath.Join(r.p.Dir, MetricsFile), -1)
+	return err
+}
+
+// build makes the parts around a policy, which it takes over.
+func (r *ppoRun) build(policy *model.Decoder) (err error) {
+	r.policy = policy
+	r.p.Initial.Freeze()
+	if r.p.Teacher != nil {
+		r.p.Teacher.Freeze()
+	}
+	if r.critic, err = newCritic(r.c, r.p.Initial); err != nil {
+		return err
+	}
+	adam := adamConfig{Beta1: r.c.AdamBeta1, Beta2: r.c.AdamBeta2, Epsilon: r.c.AdamEpsilon, WeightDecay: r.c.WeightDecay}
+	adam.LearningRate = r.c.LearningRate
+	r.actorOptimizer = newOptimizer(decoderParameters(r.policy), adam)
+	adam.LearningRate = r.c.CriticLearningRate
+	r.criticOptimizer = newOptimizer(r.critic.parameters(), adam)
+	return nil
+}
+
+// load takes up the run from a checkpoint's folder.
+func (r *ppoRun) load(from string) error {
+	var saved ppoState
+	if err := readJSON(filepath.Join(from, "state.json"), &saved); err != nil {
+		return err
+	}
+	if saved.Schema != checkpointSchema {
+		return fmt.Errorf("schema version %d, want %d", saved.Schema, checkpointSchema)
+	}
+	if err := sameConfig(saved.Config, r.c, "steps", "eval_every", "checkpoint_every", "checkpoint_keep_every"); err != nil {
+		return err
+	}
+	if saved.Initial != r.state.Initial || saved.Teacher != r.state.Teacher {
+		return errors.New("the initial or the teacher's weights are not those that the run began with")
+	}
+	policy, err := loadDecoder(filepath.Join(from, "actor"))
+	if err != nil {
+		return err
+	}
+	if err := r.build(policy); err != nil {
+		return err
+	}
+	if err := loadTensors(filepath.Join(from, "critic.safetensors"), r.critic.parameters()); err != nil {
+		return err
+	}
+	if err := r.actorOptimizer.Load(filepath.Join(from, "optimizer_actor.safetensors")); err != nil {
+		return err
+	}
+	if err := r.criticOptimizer.Load(filepath.Join(from, "optimizer_critic.safetensors")); err != nil {
+		return err
+	}
+	r.state.Step = saved.Step
+	records, err := rewindRecords(filepath.Join(r.p.Dir, MetricsFile), saved.Step)
+	if err != nil {
+		return err
+	}
+	r.evaluated = lastEvaluation(records, "losses/policy_loss")
+	return nil
+}
+
+// free releases what the run made, but not the policy, which is its result.
+func (r *ppoRun) free() {
+	r.actorOptimizer.Free()
+	r.criticOptimizer.Free()
+	r.critic.free()
+}
+
+// fingerprint is the SHA-256 of all weights' bytes, by which a resumed run knows
+// that it was given the same reference and teacher.
+func fingerprint(d *model.Decoder) string {
+	h := sha256.New()
+	for _, p := range d.Parameters() {
+		s := torch.NewScope()
+		fmt.Fprintf(h, "%s %v %v\n", p.Name, p.Tensor.DType(), p.Tensor.Shape())
+		h.Write(p.Tensor.Bytes())
+		s.Close()
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
