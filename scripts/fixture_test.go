@@ -24,7 +24,7 @@ type machine struct {
 
 // plainTools are the programs that the scripts may take for granted.
 var plainTools = []string{"bash", "env", "awk", "sed", "stat", "sort", "head", "cmp", "mv", "rm", "mkdir", "cat",
-	"readlink", "grep", "uname", "dirname", "touch", "cp", "chmod", "true"}
+	"readlink", "grep", "uname", "dirname", "touch", "cp", "chmod", "true", "tail"}
 
 // newMachine has Go 1.26, gcc and g++, and is used by nobody special: no root, no sudo, no apt.
 func newMachine(t *testing.T) *machine {

@@ -65,18 +65,19 @@ find_packages() {
   find_compiler
 }
 
-# apt_install PREFIX PACKAGE...
+# apt_install PREFIX PACKAGE...: quiet but for its log.
 apt_install() {
-  local prefix=$1
+  local prefix=$1 log=$state/apt.log
   shift
-  say "installing with apt: $*"
-  # shellcheck disable=SC2086 # the prefix is no word or two
-  $prefix apt-get -qq update >&2 || say "warning: apt-get update failed, going on with the lists at hand"
+  say "installing with apt, which takes some minutes: $* (its output: .setup/apt.log)"
+  # shellcheck disable=SC2086 # the prefix is two words or none
+  $prefix apt-get update >"$log" 2>&1 || say "warning: apt-get update failed, going on with the lists at hand"
   if [[ " $* " == *" libtorch-dev "* ]] && too_old_in_apt; then
     fail "this system's libtorch-dev is older than $oldest_libtorch; this line brings a newer libtorch:" "$(pip_line)"
   fi
   # shellcheck disable=SC2086
-  if ! $prefix env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" </dev/null >&2; then
-    fail "apt-get could not install $*; this line says more:" "$(apt_line "$@")"
+  if ! $prefix env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" </dev/null >>"$log" 2>&1; then
+    tail -n 5 "$log" >&2
+    fail "apt-get could not install $*; try it by hand:" "$(apt_line "$@")"
   fi
 }

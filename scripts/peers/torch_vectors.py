@@ -41,7 +41,8 @@ def adamw():
         for group in optimizer.param_groups:
             group["lr"] = lr
         optimizer.step()
-        steps.append({"lr": lr, "grads": grads, "norm": norm, "params": [numbers(p) for p in params]})
+        clipped = [None if p.grad is None else numbers(p.grad) for p in params]
+        steps.append({"lr": lr, "grads": grads, "norm": norm, "clipped": clipped, "params": [numbers(p) for p in params]})
     return {"torch": torch.__version__, "config": config, "decays": decays, "clip": 1.0, "start": start, "steps": steps}
 
 
