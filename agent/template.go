@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // placeholder finds what stands in double braces.
@@ -14,9 +15,12 @@ var placeholder = regexp.MustCompile(`\{\{[^{}]*\}\}`)
 
 // Template makes a protocol whose prefix is the text with {{questions}} replaced
 // by the questions, joined by "; ", and {{count}} by their number. Everything else
-// is as in [MEM1]. A text without {{questions}}, or with another placeholder, is
-// an error.
+// is as in [MEM1]. A text without {{questions}}, with another placeholder, or
+// not in UTF-8 is an error.
 func Template(name, text string) (Protocol, error) {
+	if !utf8.ValidString(text) {
+		return Protocol{}, fmt.Errorf("prompt %s: is not UTF-8", name)
+	}
 	found := false
 	for _, mark := range placeholder.FindAllString(text, -1) {
 		switch mark {
