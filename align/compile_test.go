@@ -98,6 +98,7 @@ func generated(t *testing.T, check func(*testing.T, *trace.Trajectory)) {
 		}
 		c.Update = aligntest.Updates[seed%4]
 		c.EmptyOutputChance = []float64{0, 0.3}[seed/4%2]
+		c.MaxOpening = []int{0, 5}[seed/8%2]
 		traj := aligntest.Random(rand.New(rand.NewPCG(seed, 1)), c)
 		check(t, traj)
 		if t.Failed() {
@@ -216,7 +217,7 @@ func TestPersistentCorresponds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		history := slices.Clone(traj.Prefix)
+		history := slices.Clone(traj.Calls[0].Context)
 		i := 0
 		for k, c := range traj.Calls {
 			for token, id := range c.Output {

@@ -54,6 +54,12 @@ func TestSummarizeRefuses(t *testing.T) {
 	if _, err := Summarize(rows[:3], testOptions); err == nil || !strings.Contains(err.Error(), "seed 1 has 1 of 2 tasks") {
 		t.Errorf("a seed without a task: %v", err)
 	}
+	more := taskRow("memopd", 0, "q2", "c", 1, 1, 1, 1)
+	again := more
+	again.Seed = 1
+	if got, err := Summarize(append(evaluation(), more, again), testOptions); err != nil || got[1].Changes != nil {
+		t.Errorf("a task that the baseline lacks: %+v, %v", got, err)
+	}
 	rows = evaluation()
 	for i := range rows[5:] {
 		rows[5+i].TaskID += "x"

@@ -33,6 +33,7 @@ type Config struct {
 	MaxCalls          int
 	MaxOutput         int
 	MaxObservation    int
+	MaxOpening        int // tokens that the environment shows before the first call, from 0
 	Update            Update
 	EmptyOutputChance float64 // of a call that sampled nothing (never all of them)
 }
@@ -56,8 +57,9 @@ func Random(rng *rand.Rand, c Config) *trace.Trajectory {
 		Sampler: trace.Sampler{Temperature: 1, TopP: 1},
 		Prefix:  ids(rng, 1+rng.IntN(c.MaxPrefix), c.Vocab),
 	}
+	opening := ids(rng, rng.IntN(c.MaxOpening+1), c.Vocab)
 	for k, n := 0, 1+rng.IntN(c.MaxCalls); k < n; k++ {
-		context, spans := nextContext(rng, t, c.Update)
+		context, spans := nextContext(rng, t, opening, c.Update)
 		call := trace.Call{Index: k, Context: context, Spans: spans, Stop: trace.StopTag, Outcome: trace.OutcomeSearch}
 		if k == 0 || rng.Float64() >= c.EmptyOutputChance {
 			call.Output = ids(rng, 1+rng.IntN(c.MaxOutput), c.Vocab)
@@ -79,8 +81,9 @@ func ids(rng *rand.Rand, n, vocab int) []int32 {
 	return out
 }
 
-// nextContext applies an update rule to the calls so far.
-func nextContext(rng *rand.Rand, t *trace.Trajectory, u Update) ([]int32, []trace.Span) {
+// nextContext applies an update rule to the calls so far; the opening is in the
+// first context, and stays in a full one.
+func nextContext(rng *rand.Rand, t *trace.Trajectory, opening []int32, u Update) ([]int32, []trace.Span) {
 	context := slices.Clone(t.Prefix)
 	spans := []trace.Span{{Origin: trace.OriginPrefix, FromCall: -1, End: len(context)}}
 	add := func(o trace.Origin, from, offset int, ids []int32) {
@@ -91,6 +94,9 @@ func nextContext(rng *rand.Rand, t *trace.Trajectory, u Update) ([]int32, []trac
 			Origin: o, FromCall: from, Offset: offset, Start: len(context), End: len(context) + len(ids),
 		})
 		context = append(context, ids...)
+	}
+	if len(t.Calls) == 0 || u == UpdateFull {
+		add(trace.OriginObservation, -1, 0, opening)
 	}
 	for k := range t.Calls {
 		c, last := &t.Calls[k], k == len(t.Calls)-1

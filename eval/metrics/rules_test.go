@@ -104,6 +104,9 @@ func TestHasAnswer(t *testing.T) {
 			t.Errorf("HasAnswer(%q) = %v", gold, got)
 		}
 	}
+	if HasAnswer("The!", []string{"---"}) {
+		t.Error("a gold of nothing is in a passage of nothing")
+	}
 }
 
 func TestCosts(t *testing.T) {
