@@ -41,11 +41,7 @@ func (d *Decoder) Hidden(batch []*align.Packed) *torch.Tensor {
 func (d *Decoder) HiddenAll(rows [][]int32) *torch.Tensor {
 	batch := make([]*align.Packed, len(rows))
 	for i, ids := range rows {
-		p := &align.Packed{IDs: ids, Positions: make([]int32, len(ids)), PrefixLength: len(ids)}
-		for j := range ids {
-			p.Positions[j] = int32(j)
-		}
-		batch[i] = p
+		batch[i] = causalRow(ids)
 	}
 	l, _, err := newLayout(batch)
 	if err != nil {
@@ -56,6 +52,15 @@ func (d *Decoder) HiddenAll(rows [][]int32) *torch.Tensor {
 		pick[i] = int64(i)
 	}
 	return d.run(l, pick, nil)
+}
+
+// causalRow is a plain row of ids at positions from 0.
+func causalRow(ids []int32) *align.Packed {
+	p := &align.Packed{IDs: ids, Positions: make([]int32, len(ids)), PrefixLength: len(ids)}
+	for i := range ids {
+		p.Positions[i] = int32(i)
+	}
+	return p
 }
 
 // Logits maps hidden states (A, D) to logits (A, V).

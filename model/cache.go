@@ -1,0 +1,83 @@
+package model
+
+import (
+	"github.com/memopd/memopd-bench/torch"
+)
+
+// cacheStep is the step in which the cache grows, in tokens.
+const cacheStep = 64
+
+// cache holds keys and values of the rows in generation, one tensor each a
+// layer: (rowsMax, K, length, E), a token at the place of its position.
+type cache struct {
+	rowsMax, heads, size int64
+	length               int64
+	keys, values         []*torch.Tensor
+}
+
+func newCache(c *Config, rowsMax int) *cache {
+	return &cache{
+		rowsMax: int64(rowsMax), heads: int64(c.NumKeyValueHeads), size: int64(c.HeadDim),
+		keys: make([]*torch.Tensor, c.NumHiddenLayers), values: make([]*torch.Tensor, c.NumHiddenLayers),
+	}
+}
+
+// reserve makes room for tokens places a row and keeps what is there.
+func (c *cache) reserve(tokens int) {
+	if int64(tokens) <= c.length {
+		return
+	}
+	length := (int64(tokens) + cacheStep - 1) / cacheStep * cacheStep
+	s := torch.NewScope()
+	defer s.Close()
+	for _, list := range [][]*torch.Tensor{c.keys, c.values} {
+		for i, old := range list {
+			// Zeros, since what is masked must still be finite.
+			list[i] = torch.Zeros(torch.Float32, c.rowsMax, c.heads, length, c.size).Own()
+			if old != nil {
+				list[i].Narrow(2, 0, c.length).Copy_(old)
+				old.Free()
+			}
+		}
+	}
+	c.length = length
+}
+
+// index lists the flat places (heads first) of tokens in the view
+// (rowsMax*K*length, E) that write uses, K a token: token i is in row rows[i] at
+// places[i].
+func (c *cache) index(rows, places []int) *torch.Tensor {
+	index := make([]int64, 0, len(rows)*int(c.heads))
+	for i, r := range rows {
+		for h := range c.heads {
+			index = append(index, (int64(r)*c.heads+h)*c.length+int64(places[i]))
+		}
+	}
+	return torch.FromInt64(index)
+}
+
+// write stores k and v (N, K, E) of a layer at an index made by index.
+func (c *cache) write(layer int, index, k, v *torch.Tensor) {
+	c.keys[layer].View(-1, c.size).IndexCopy_(0, index, k.Reshape(-1, c.size))
+	c.values[layer].View(-1, c.size).IndexCopy_(0, index, v.Reshape(-1, c.size))
+}
+
+// move copies the first tokens places of row from over row to.
+func (c *cache) move(from, to, tokens int) {
+	s := torch.NewScope()
+	defer s.Close()
+	for _, list := range [][]*torch.Tensor{c.keys, c.values} {
+		for _, t := range list {
+			source := t.Select(0, int64(from)).Narrow(1, 0, int64(tokens))
+			t.Select(0, int64(to)).Narrow(1, 0, int64(tokens)).Copy_(source)
+		}
+	}
+}
+
+// free releases the tensors.
+func (c *cache) free() {
+	for i := range c.keys {
+		c.keys[i].Free()
+		c.values[i].Free()
+	}
+}
