@@ -10,6 +10,7 @@ import (
 	"github.com/blevesearch/bleve/v2/mapping"
 	"github.com/blevesearch/bleve/v2/search"
 	"github.com/blevesearch/bleve/v2/search/query"
+	index "github.com/blevesearch/bleve_index_api"
 )
 
 // bleveRanker ranks with bleve's own search.
@@ -26,29 +27,34 @@ var byScoreAndID = search.SortOrder{&search.SortScore{Desc: true}, &search.SortD
 
 func (r *bleveRanker) close() error { return r.index.Close() }
 
+// extraMatches are asked for beyond k, to see how far equal scores reach.
+const extraMatches = 16
+
 func (r *bleveRanker) rank(ctx context.Context, world, text string, k int) ([]Hit, error) {
 	q, err := r.query(world, text)
 	if q == nil || err != nil {
 		return nil, err
 	}
-	// One more than k by score alone tells whether the cut falls among equals;
-	// only then do the IDs of all matches matter.
-	found, err := r.find(ctx, q, k+1, byScore)
+	size := k + extraMatches
+	found, err := r.find(ctx, q, size, byScore)
 	if err != nil {
 		return nil, err
 	}
-	if len(found) > k && found[k-1].Score == found[k].Score {
+	// If equals of the k-th may lie beyond what was asked for, the IDs of all
+	// matches matter.
+	if len(found) == size && found[k-1].Score == found[size-1].Score {
 		if found, err = r.find(ctx, q, k, byScoreAndID); err != nil {
 			return nil, err
 		}
 	}
-	found = found[:min(k, len(found))]
 	slices.SortFunc(found, func(a, b *search.DocumentMatch) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
 	})
+	found = found[:min(k, len(found))]
 	hits := make([]Hit, len(found))
 	for i, f := range found {
-		if hits[i], err = hitOf(f); err != nil {
+		hits[i].Score = f.Score
+		if hits[i].Document, err = r.document(f.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +63,6 @@ func (r *bleveRanker) rank(ctx context.Context, world, text string, k int) ([]Hi
 
 func (r *bleveRanker) find(ctx context.Context, q query.Query, size int, order search.SortOrder) (search.DocumentMatchCollection, error) {
 	request := bleve.NewSearchRequestOptions(q, size, 0, false)
-	request.Fields = []string{fieldWorld, fieldTitle, fieldText}
 	request.Sort = order.Copy()
 	result, err := r.index.SearchInContext(ctx, request)
 	if err != nil {
@@ -66,18 +71,26 @@ func (r *bleveRanker) find(ctx context.Context, q query.Query, size int, order s
 	return result.Hits, nil
 }
 
-// hitOf takes the stored fields; bleve leaves them out silently when it cannot
-// read them.
-func hitOf(f *search.DocumentMatch) (Hit, error) {
-	h := Hit{Document: Document{ID: f.ID}, Score: f.Score}
-	for name, to := range map[string]*string{fieldWorld: &h.World, fieldTitle: &h.Title, fieldText: &h.Text} {
-		value, ok := f.Fields[name].(string)
-		if !ok {
-			return Hit{}, fmt.Errorf("%w: document %q lacks its field %s; build it again", ErrCorrupt, f.ID, name)
-		}
-		*to = value
+// document reads the stored fields.
+func (r *bleveRanker) document(id string) (Document, error) {
+	stored, err := r.index.Document(id)
+	if err != nil {
+		return Document{}, fmt.Errorf("document %q: %w", id, err)
 	}
-	return h, nil
+	d := Document{ID: id}
+	to := map[string]*string{fieldWorld: &d.World, fieldTitle: &d.Title, fieldText: &d.Text}
+	if stored != nil {
+		stored.VisitFields(func(f index.Field) {
+			if s, ok := to[f.Name()]; ok {
+				*s = string(f.Value())
+				delete(to, f.Name())
+			}
+		})
+	}
+	if len(to) > 0 {
+		return Document{}, fmt.Errorf("%w: document %q lacks %d of its fields; build it again", ErrCorrupt, id, len(to))
+	}
+	return d, nil
 }
 
 // query asks for any of the terms in the contents and, weighted, in the title.
@@ -98,9 +111,8 @@ func (r *bleveRanker) query(world, text string) (query.Query, error) {
 	}
 	inWorld := query.NewTermQuery(world)
 	inWorld.SetField(fieldWorld)
-	q := query.NewBooleanQuery([]query.Query{match}, nil, nil)
-	q.AddFilter(inWorld)
-	return q, nil
+	inWorld.SetBoost(0) // scores nothing; faster here than a boolean query's filter
+	return query.NewConjunctionQuery([]query.Query{inWorld, match}), nil
 }
 
 func (r *bleveRanker) anyOf(field string, terms []string, counts map[string]int, weight float64) query.Query {

@@ -87,7 +87,7 @@ func build(ctx context.Context, dir string, c *Corpus, o BuildOptions) (m *Manif
 	// Within the folder that is locked, so that nothing is left elsewhere.
 	work := filepath.Join(buildingPath(dir), "index")
 	m = &Manifest{
-		Application: application, FormatVersion: FormatVersion, BleveVersion: bleveVersion,
+		FormatVersion: FormatVersion, BleveVersion: bleveVersion,
 		Scoring: ScoringBleveBM25, K1: search.BM25_k1, B: search.BM25_b,
 		Analyser: o.Analyser, TitleBoost: o.TitleBoost,
 	}

@@ -92,9 +92,7 @@ func (x *Index) Search(ctx context.Context, world, query string, k int) ([]Hit, 
 }
 
 func (x *Index) search(ctx context.Context, world, query string, k int) (hits []Hit, err error) {
-	// The files are mapped into memory: one cut short meanwhile is a fault, which
-	// would end the process.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer faultsPanic()()
 	defer recoverBleve(&err)
 	return x.ranker.rank(ctx, world, query, k)
 }
@@ -110,6 +108,14 @@ func (x *Index) Close() error {
 	return x.ranker.close()
 }
 
+// faultsPanic makes memory faults of this goroutine panics until the function that
+// it returns is called: the files are mapped into memory, and one that is cut
+// short meanwhile would end the process.
+func faultsPanic() func() {
+	before := debug.SetPanicOnFault(true)
+	return func() { debug.SetPanicOnFault(before) }
+}
+
 // recoverBleve turns a panic, which is what bleve does with damaged files, into
 // an error.
 func recoverBleve(err *error) {
@@ -119,6 +125,7 @@ func recoverBleve(err *error) {
 }
 
 func openBleve(dir string, m *Manifest, timeout time.Duration) (r *bleveRanker, err error) {
+	defer faultsPanic()()
 	defer recoverBleve(&err)
 	x, err := bleve.OpenUsing(dir, map[string]any{"read_only": true, "bolt_timeout": timeout.String()})
 	if err != nil {

@@ -21,15 +21,13 @@ const (
 	// sets it apart from BM25.
 	ScoringBleveBM25 = "bleve-bm25"
 
-	bleveVersion = "v2.6.3" // as in go.mod; scores may change with it
-	manifestName = "manifest.json"
-	application  = "memopd-bench/retriever"
+	bleveVersion = "v2.6.3"            // as in go.mod; scores may change with it
+	manifestName = "memopd-index.json" // no other program's
 )
 
 // Manifest describes an index. It is written last, so an index that has one is
 // whole.
 type Manifest struct {
-	Application   string    `json:"application"` // tells our folders from others
 	FormatVersion int       `json:"format_version"`
 	BleveVersion  string    `json:"bleve_version"`
 	Scoring       string    `json:"scoring"`
@@ -40,12 +38,12 @@ type Manifest struct {
 	Documents     int       `json:"documents"`
 	Skipped       int       `json:"skipped"` // bad records passed over
 	Inputs        []Input   `json:"inputs"`
-	Files         []fileSum `json:"files"`
+	Files         []FileSum `json:"files"`
 	CRC32C        uint32    `json:"crc32c"` // of this object with crc32c 0, as written by encoding/json
 }
 
-// fileSum is one file of the index, for finding damage.
-type fileSum struct {
+// FileSum is one file of the index, for finding damage.
+type FileSum struct {
 	Name   string `json:"name"` // relative, with slashes
 	Bytes  int64  `json:"bytes"`
 	CRC32C uint32 `json:"crc32c"`
@@ -95,8 +93,8 @@ func syncDir(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-func sumFiles(dir string) ([]fileSum, error) {
-	var sums []fileSum
+func sumFiles(dir string) ([]FileSum, error) {
+	var sums []FileSum
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path == filepath.Join(dir, manifestName) {
 			return err
@@ -105,7 +103,7 @@ func sumFiles(dir string) ([]fileSum, error) {
 		if err != nil {
 			return err
 		}
-		sum := fileSum{Name: filepath.ToSlash(name)}
+		sum := FileSum{Name: filepath.ToSlash(name)}
 		sum.Bytes, sum.CRC32C, err = sumFile(path)
 		sums = append(sums, sum)
 		return err
@@ -135,9 +133,6 @@ func readManifest(dir string) (*Manifest, error) {
 	var m Manifest
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return nil, fmt.Errorf("%w: %s: %v; build it again", ErrCorrupt, manifestName, err)
-	}
-	if m.Application != application {
-		return nil, fmt.Errorf("%w: %s is of %q; choose another folder", ErrForeign, manifestName, m.Application)
 	}
 	if m.FormatVersion != FormatVersion {
 		return nil, fmt.Errorf("%w: format %d, this program reads %d; build it again", ErrVersion, m.FormatVersion, FormatVersion)
