@@ -1,6 +1,9 @@
 package torch
 
-import "testing"
+import (
+	"syscall"
+	"testing"
+)
 
 // BenchmarkOps measures µs an operator, freeing included. scripts/peers/torch_ops.py measures the same in Python, under the same
 // names, and scripts/peers/torch_ops.sh compares.
@@ -46,10 +49,21 @@ func BenchmarkOps(b *testing.B) {
 					NoGrad(func() { loop(b, c.op) })
 				}
 			}
+			cpu := cpuNanoseconds()
 			run()
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/1e3/float64(b.N), "µs/op")
+			b.ReportMetric(float64(cpuNanoseconds()-cpu)/1e3/float64(b.N), "cpu-µs/op")
 		})
 	}
+}
+
+// cpuNanoseconds is the CPU time of the process so far.
+func cpuNanoseconds() int64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
 }
 
 // loop runs op b.N times, each in its scope.

@@ -133,6 +133,7 @@ func TestSeed(t *testing.T) {
 
 func TestRuntime(t *testing.T) {
 	scoped(t)
+	t.Logf("libtorch version: %s", Version())
 	if NumThreads() != 1 || Version() == "" {
 		t.Errorf("threads %d, version %q", NumThreads(), Version())
 	}

@@ -1,5 +1,6 @@
 """Microseconds an operator through PyTorch's Python front end: the same cases, under the same names, as BenchmarkOps in
-torch/bench_test.go. Prints one line a case: name, microseconds. torch_ops.sh compares the two.
+torch/bench_test.go. Prints one line a case: name, microseconds by the clock, microseconds of CPU time (which another program on the
+machine does not lengthen as much). torch_ops.sh compares the two.
 
     python3 scripts/peers/torch_ops.py [seconds a case, default 0.2]
 """
@@ -10,15 +11,15 @@ import torch
 
 
 def measure(op, seconds):
-    """Microseconds a call: the calls of one run are doubled until the run lasts for `seconds`."""
+    """Microseconds a call, by the clock and of CPU time: the calls of a run are doubled until it lasts for `seconds`."""
     n = 8
     while True:
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         for _ in range(n):
             op()
-        spent = time.perf_counter() - start
+        spent, cpu = time.perf_counter() - start, time.process_time() - cpu
         if spent >= seconds:
-            return spent / n * 1e6
+            return spent / n * 1e6, cpu / n * 1e6
         n *= 2
 
 
@@ -58,7 +59,8 @@ def main():
     torch.manual_seed(0)
     for name, grad, op in cases():
         with torch.set_grad_enabled(grad):
-            print(f"{name}\t{measure(op, seconds):.3f}", flush=True)
+            clock, cpu = measure(op, seconds)
+            print(f"{name}\t{clock:.3f}\t{cpu:.3f}", flush=True)
 
 
 if __name__ == "__main__":
