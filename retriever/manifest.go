@@ -1,6 +1,7 @@
 package retriever
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/blevesearch/bleve/v2/search"
 )
@@ -68,11 +70,16 @@ func (m *Manifest) write(dir string) error {
 	if m.CRC32C, err = m.seal(); err != nil {
 		return err
 	}
-	raw, err := json.MarshalIndent(m, "", "  ")
+	raw, err := m.encode()
 	if err != nil {
 		return err
 	}
-	return writeSynced(filepath.Join(dir, manifestName), append(raw, '\n'))
+	return writeSynced(filepath.Join(dir, manifestName), raw)
+}
+
+func (m *Manifest) encode() ([]byte, error) {
+	raw, err := json.MarshalIndent(m, "", "  ")
+	return append(raw, '\n'), err
 }
 
 func writeSynced(path string, data []byte) error {
@@ -124,7 +131,7 @@ func sumFile(path string) (size int64, crc uint32, err error) {
 // readManifest reads and checks the manifest of an index folder, not its files.
 func readManifest(dir string) (*Manifest, error) {
 	raw, err := os.ReadFile(filepath.Join(dir, manifestName))
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, noManifest(dir)
 	}
 	if err != nil {
@@ -137,7 +144,9 @@ func readManifest(dir string) (*Manifest, error) {
 	if m.FormatVersion != FormatVersion {
 		return nil, fmt.Errorf("%w: format %d, this program reads %d; build it again", ErrVersion, m.FormatVersion, FormatVersion)
 	}
-	if crc, err := m.seal(); err != nil || crc != m.CRC32C {
+	crc, err1 := m.seal()
+	same, err2 := m.encode() // JSON has several spellings of one value
+	if err := errors.Join(err1, err2); err != nil || crc != m.CRC32C || !bytes.Equal(raw, same) {
 		return nil, fmt.Errorf("%w: %s was altered; build it again", ErrCorrupt, manifestName)
 	}
 	return &m, m.check()
