@@ -107,9 +107,9 @@ func newPassage(title, text string) Document {
 	return Document{ID: PassageID(title, text), Title: title, Text: text}
 }
 
-// joinSentences puts sentences together. HotpotQA's mostly begin with a space;
-// where one does not, it gets one.
-func joinSentences(sentences []string) string { return strings.Join(sentences, " ") }
+// joinSentences puts HotpotQA's sentences together: each begins with the space
+// that stood before it, if there was one.
+func joinSentences(sentences []string) string { return strings.Join(sentences, "") }
 
 // entry is what one record of a file decodes to.
 type entry struct {

@@ -50,7 +50,7 @@ func TestSharedFiles(t *testing.T) {
 		passages int
 		evidence []string
 	}{
-		{"nq/NQ-open.dev.jsonl", NQOpen, 3610, 9, "", "nq", "", nil, 0, nil},
+		{"nq/NQ-open.dev.jsonl", NQOpen, 3610, 9, "", "nq", "what is the maximum data rate for the 802.11a standard select one", []string{"54 Mbit/s"}, 0, nil},
 		{"nq/NQ-open.dev.jsonl", NQOpen, 3610, 1, "", "nq", "who wrote he ain't heavy he's my brother lyrics", []string{"Bobby Scott", "Bob Russell"}, 0, nil},
 		{"nq/nq-open-oracle.jsonl.gz", NQOracle, 2655, 0, "", "nq", "who got the first nobel prize in physics", []string{"Wilhelm Conrad Röntgen"}, 1, []string{"List of Nobel laureates in Physics"}},
 		{"nq/flashrag_quickstart_nq_test_17.jsonl", FlashRAG, 17, 2, "test_2", "flashrag", "which mode is used for short wave broadcast service", []string{"Olivia", "MFSK"}, 0, nil},
