@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/memopd/memopd-bench/torch/internal/ctorch"
 )
 
 // TestOperatorsExist asks the installed libtorch for every operator that a wrapper names.
@@ -163,7 +165,7 @@ func TestErrors(t *testing.T) {
 			x.ToDevice("cuda:0")
 		},
 		"torch: aten::no_such_operator(float32[2 3]): this libtorch lacks the operator": func() {
-			(&operator{}).rename("aten::no_such_operator").one(tn(x))
+			(&operator{ctorch.Op{Name: "aten::no_such_operator"}}).one(tn(x))
 		},
 	} {
 		err := Try(func() error { f(); return nil })
@@ -172,11 +174,6 @@ func TestErrors(t *testing.T) {
 			t.Errorf("error %q, want %q at its start, one line", err, want)
 		}
 	}
-}
-
-func (o *operator) rename(name string) *operator {
-	o.Name = name
-	return o
 }
 
 func TestTry(t *testing.T) {

@@ -38,8 +38,8 @@ type AdamW struct {
 
 // slot is a parameter's state.
 type slot struct {
-	step       int64
-	mean, var_ *Tensor // exp_avg and exp_avg_sq; nil before the first step
+	step         int64
+	mean, meanSq *Tensor // exp_avg and exp_avg_sq; nil before the first step
 }
 
 // NewAdamW makes an optimizer without state; Free ends it.
@@ -75,7 +75,7 @@ func (a *AdamW) ZeroGrad() {
 }
 
 // bucket is the parameters of a group that are at one step, so that one set of scalars updates them all.
-type bucket struct{ params, grads, means, vars []*Tensor }
+type bucket struct{ params, grads, means, meanSqs []*Tensor }
 
 // Step updates every parameter that has a gradient.
 func (a *AdamW) Step() {
@@ -101,7 +101,7 @@ func (a *AdamW) buckets(i int) map[int64]*bucket {
 		}
 		s := &a.slots[i][j]
 		if s.mean == nil {
-			s.mean, s.var_ = opZerosLike.one(tn(p.Tensor)).Own(), opZerosLike.one(tn(p.Tensor)).Own()
+			s.mean, s.meanSq = opZerosLike.one(tn(p.Tensor)).Own(), opZerosLike.one(tn(p.Tensor)).Own()
 		}
 		s.step++
 		b := buckets[s.step]
@@ -110,7 +110,7 @@ func (a *AdamW) buckets(i int) map[int64]*bucket {
 			buckets[s.step] = b
 		}
 		b.params, b.grads = append(b.params, p.Tensor), append(b.grads, grad)
-		b.means, b.vars = append(b.means, s.mean), append(b.vars, s.var_)
+		b.means, b.meanSqs = append(b.means, s.mean), append(b.meanSqs, s.meanSq)
 	}
 	return buckets
 }
@@ -118,17 +118,17 @@ func (a *AdamW) buckets(i int) map[int64]*bucket {
 // update is one step of a bucket, in the order of operations of PyTorch's foreach implementation.
 func (a *AdamW) update(g *ParamGroup, step int64, b *bucket) {
 	c := a.Config
-	params, grads, means, vars := tl(b.params), tl(b.grads), tl(b.means), tl(b.vars)
+	params, grads, means, meanSqs := tl(b.params), tl(b.grads), tl(b.means), tl(b.meanSqs)
 	if g.WeightDecay != 0 {
 		opForeachMulScalar_.void(params, sc(1-g.LR*g.WeightDecay))
 	}
 	opForeachMulScalar_.void(means, sc(c.Beta1))
 	opForeachAdd_.void(means, grads, sc(1-c.Beta1))
-	opForeachMulScalar_.void(vars, sc(c.Beta2))
-	opForeachAddcmul_.void(vars, grads, grads, sc(1-c.Beta2))
+	opForeachMulScalar_.void(meanSqs, sc(c.Beta2))
+	opForeachAddcmul_.void(meanSqs, grads, grads, sc(1-c.Beta2))
 	correction1 := 1 - math.Pow(c.Beta1, float64(step))
 	correction2 := 1 - math.Pow(c.Beta2, float64(step))
-	denominators := tl(opForeachSqrt.many(len(b.vars), vars))
+	denominators := tl(opForeachSqrt.many(len(b.meanSqs), meanSqs))
 	opForeachDivScalar_.void(denominators, sc(math.Sqrt(correction2)))
 	opForeachAddScalar_.void(denominators, sc(c.Eps))
 	opForeachAddcdiv_.void(params, means, denominators, sc(-g.LR/correction1))
@@ -139,7 +139,7 @@ func (a *AdamW) Free() {
 	for _, slots := range a.slots {
 		for i := range slots {
 			slots[i].mean.Free()
-			slots[i].var_.Free()
+			slots[i].meanSq.Free()
 			slots[i] = slot{}
 		}
 	}
@@ -155,7 +155,7 @@ func (a *AdamW) State() []Named {
 			s := a.slots[i][j]
 			steps = append(steps, s.step)
 			if s.mean != nil {
-				out = append(out, Named{"exp_avg." + p.Name, s.mean}, Named{"exp_avg_sq." + p.Name, s.var_})
+				out = append(out, Named{"exp_avg." + p.Name, s.mean}, Named{"exp_avg_sq." + p.Name, s.meanSq})
 			}
 		}
 	}
@@ -202,7 +202,7 @@ func loadSlot(p Named, step int64, state map[string]*Tensor) slot {
 	like := func(moment string) *Tensor {
 		return opZerosLike.one(tn(p.Tensor)).Own().Copy_(state[moment+p.Name])
 	}
-	return slot{step: step, mean: like("exp_avg."), var_: like("exp_avg_sq.")}
+	return slot{step: step, mean: like("exp_avg."), meanSq: like("exp_avg_sq.")}
 }
 
 // GradNorm is the Euclidean norm of all gradients together; 0 when there are none.

@@ -35,7 +35,7 @@ import (
 type Handle uintptr
 
 // maxArgs is above the argument count of any operator in use.
-const maxArgs = 16
+const maxArgs = 10
 
 // Arg is one boxed argument of an operator.
 type Arg struct {
@@ -168,7 +168,7 @@ func (o *Op) call(out []C.mb_value, args []Arg) (int, string) {
 		return 0, "too many arguments"
 	}
 	var boxed [maxArgs]C.mb_value
-	var small [32]int64
+	var small [12]int64
 	side := small[:0]
 	for i := range args {
 		a, b := &args[i], &boxed[i]
