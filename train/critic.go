@@ -73,7 +73,7 @@ func (k *critic) values(hidden *torch.Tensor, rows []*align.Packed) *torch.Tenso
 func (k *critic) parameters() []torch.Named {
 	var all []torch.Named
 	if k.decoder != nil {
-		all = decoderParameters(k.decoder)
+		all = k.decoder.Parameters()
 	}
 	return append(all, k.weights...)
 }

@@ -1,7 +1,8 @@
 package train
 
 import (
-	"github.com/memopd/memopd-bench/model"
+	"fmt"
+
 	"github.com/memopd/memopd-bench/torch"
 )
 
@@ -31,16 +32,50 @@ func newOptimizer(params []torch.Named, c adamConfig) *optimizer {
 // clip scales the gradients to a global norm of at most most, and returns the norm before.
 func (o *optimizer) clip(most float64) float64 { return torch.ClipGradNorm(o.tensors, most) }
 
-// decoderParameters names a decoder's weights.
-func decoderParameters(d *model.Decoder) []torch.Named {
-	var all []torch.Named
-	for _, p := range d.Parameters() {
-		all = append(all, torch.Named{Name: p.Name, Tensor: p.Tensor})
-	}
-	return all
+// save writes the optimizer's state to a safetensors file.
+func (o *optimizer) save(path string) error {
+	return torch.Try(func() error {
+		s := torch.NewScope()
+		defer s.Close()
+		return torch.WriteSafetensors(path, o.State(), nil)
+	})
 }
 
-func (o *optimizer) Save(string) error                     { return nil }
-func (o *optimizer) Load(string) error                     { return nil }
-func saveTensors(path string, tensors []torch.Named) error { return nil }
-func loadTensors(path string, tensors []torch.Named) error { return nil }
+// load takes the state that save wrote.
+func (o *optimizer) load(path string) error {
+	return withTensors(path, o.LoadState)
+}
+
+// loadTensors copies stored tensors over those of the same names, which must be
+// all of them, in the same shapes.
+func loadTensors(path string, into []torch.Named) error {
+	return withTensors(path, func(stored map[string]*torch.Tensor) error {
+		if len(stored) != len(into) {
+			return fmt.Errorf("%d tensors, want %d", len(stored), len(into))
+		}
+		for _, t := range into {
+			from := stored[t.Name]
+			if from == nil || from.String() != t.Tensor.String() {
+				return fmt.Errorf("tensor %s is %v, want %v", t.Name, from, t.Tensor)
+			}
+			torch.NoGrad(func() { t.Tensor.Copy_(from) })
+		}
+		return nil
+	})
+}
+
+// withTensors reads a safetensors file for the time of use.
+func withTensors(path string, use func(map[string]*torch.Tensor) error) error {
+	return torch.Try(func() error {
+		s := torch.NewScope()
+		defer s.Close()
+		stored, _, err := torch.ReadSafetensors(path)
+		if err != nil {
+			return err
+		}
+		if err := use(stored); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
+	})
+}

@@ -105,7 +105,7 @@ func openPPO(c PPOConfig, p PPOParts) (*ppoRun, error) {
 		return nil, fmt.Errorf("the teacher's vocabulary has %d entries, the student's %d", p.Teacher.Config.VocabSize, p.Initial.Config.VocabSize)
 	}
 	if p.Save == nil {
-		p.Save = func(dir string, d *model.Decoder) error { return saveDecoder(d, dir) }
+		p.Save = func(dir string, d *model.Decoder) error { return d.Save(dir) }
 	}
 	if err := os.MkdirAll(p.Dir, 0o755); err != nil {
 		return nil, err

@@ -47,13 +47,13 @@ func (r *ppoRun) save(force bool) error {
 		if err := r.p.Save(filepath.Join(dir, "actor"), r.policy); err != nil {
 			return err
 		}
-		if err := saveTensors(filepath.Join(dir, "critic.safetensors"), r.critic.parameters()); err != nil {
+		if err := torch.WriteSafetensors(filepath.Join(dir, "critic.safetensors"), r.critic.parameters(), nil); err != nil {
 			return err
 		}
-		if err := r.actorOptimizer.Save(filepath.Join(dir, "optimizer_actor.safetensors")); err != nil {
+		if err := r.actorOptimizer.save(filepath.Join(dir, "optimizer_actor.safetensors")); err != nil {
 			return err
 		}
-		if err := r.criticOptimizer.Save(filepath.Join(dir, "optimizer_critic.safetensors")); err != nil {
+		if err := r.criticOptimizer.save(filepath.Join(dir, "optimizer_critic.safetensors")); err != nil {
 			return err
 		}
 		return writeJSON(filepath.Join(dir, "state.json"), r.state)
@@ -85,7 +85,7 @@ func (r *ppoRun) build(policy *model.Decoder) (err error) {
 	}
 	adam := adamConfig{Beta1: r.c.AdamBeta1, Beta2: r.c.AdamBeta2, Epsilon: r.c.AdamEpsilon, WeightDecay: r.c.WeightDecay}
 	adam.LearningRate = r.c.LearningRate
-	r.actorOptimizer = newOptimizer(decoderParameters(r.policy), adam)
+	r.actorOptimizer = newOptimizer(r.policy.Parameters(), adam)
 	adam.LearningRate = r.c.CriticLearningRate
 	r.criticOptimizer = newOptimizer(r.critic.parameters(), adam)
 	return nil
@@ -106,7 +106,7 @@ func (r *ppoRun) load(from string) error {
 	if saved.Initial != r.state.Initial || saved.Teacher != r.state.Teacher {
 		return errors.New("the initial or the teacher's weights are not those that the run began with")
 	}
-	policy, err := loadDecoder(filepath.Join(from, "actor"))
+	policy, err := model.Load(filepath.Join(from, "actor"))
 	if err != nil {
 		return err
 	}
@@ -116,10 +116,10 @@ func (r *ppoRun) load(from string) error {
 	if err := loadTensors(filepath.Join(from, "critic.safetensors"), r.critic.parameters()); err != nil {
 		return err
 	}
-	if err := r.actorOptimizer.Load(filepath.Join(from, "optimizer_actor.safetensors")); err != nil {
+	if err := r.actorOptimizer.load(filepath.Join(from, "optimizer_actor.safetensors")); err != nil {
 		return err
 	}
-	if err := r.criticOptimizer.Load(filepath.Join(from, "optimizer_critic.safetensors")); err != nil {
+	if err := r.criticOptimizer.load(filepath.Join(from, "optimizer_critic.safetensors")); err != nil {
 		return err
 	}
 	r.state.Step = saved.Step

@@ -107,7 +107,7 @@ func openSFT(c SFTConfig, p SFTParts) (*sftRun, error) {
 		return nil, err
 	}
 	if p.Save == nil {
-		p.Save = func(dir string, d *model.Decoder) error { return saveDecoder(d, dir) }
+		p.Save = func(dir string, d *model.Decoder) error { return d.Save(dir) }
 	}
 	if err := os.MkdirAll(p.Dir, 0o755); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func openSFT(c SFTConfig, p SFTParts) (*sftRun, error) {
 }
 
 func (r *sftRun) start() error {
-	r.optimizer = newOptimizer(decoderParameters(r.model), r.adam())
+	r.optimizer = newOptimizer(r.model.Parameters(), r.adam())
 	_, err := rewindRecords(filepath.Join(r.p.Dir, MetricsFile), -1)
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	_ "github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/model"
 )
 
 // sftLine are the metrics of SFT's line on the terminal.
@@ -99,7 +99,7 @@ func (r *sftRun) save(force bool) error {
 		if err := r.p.Save(filepath.Join(dir, "actor"), r.model); err != nil {
 			return err
 		}
-		if err := r.optimizer.Save(filepath.Join(dir, "optimizer.safetensors")); err != nil {
+		if err := r.optimizer.save(filepath.Join(dir, "optimizer.safetensors")); err != nil {
 			return err
 		}
 		return writeJSON(filepath.Join(dir, "state.json"), r.state)
@@ -129,13 +129,13 @@ func (r *sftRun) load(from string) error {
 	}
 	r.state = saved
 	r.state.Config = r.c
-	d, err := loadDecoder(filepath.Join(from, "actor"))
+	d, err := model.Load(filepath.Join(from, "actor"))
 	if err != nil {
 		return err
 	}
 	r.model = d
-	r.optimizer = newOptimizer(decoderParameters(r.model), r.adam())
-	if err := r.optimizer.Load(filepath.Join(from, "optimizer.safetensors")); err != nil {
+	r.optimizer = newOptimizer(r.model.Parameters(), r.adam())
+	if err := r.optimizer.load(filepath.Join(from, "optimizer.safetensors")); err != nil {
 		return err
 	}
 	records, err := rewindRecords(filepath.Join(r.p.Dir, MetricsFile), saved.Step)
