@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -39,6 +40,7 @@ var rules = map[string]rule{
 	"train":           {[]string{"model", "torch", "align", "trace"}, false, "trajectories are handed in by functions; builds no prompts"},
 	"eval":            {[]string{"agent", "datasets", "model", "align", "trace", "results", "eval/metrics"}, false, "runs agents on tasks"},
 	"eval/metrics":    {nil, true, "strings in, scores out; also the reward"},
+	"presets":         {nil, true, "embedded checkpoints, as files"},
 	"results":         {nil, true, "records, never how they were made"},
 	"bench":           {[]string{anything}, false, "wires the parts together"},
 	"scripts":         {[]string{anything}, false, "tools of the repository"},
@@ -75,13 +77,25 @@ func ours(imports []string) []string {
 	return kept
 }
 
-// goList runs go list on every package of the module.
+// goList tells of every package of the module.
 func goList(t *testing.T) []listed {
 	t.Helper()
+	all, err := listOnce()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	if len(all) < len(rules)/2 {
+		t.Fatalf("go list found only %d packages", len(all))
+	}
+	return all
+}
+
+// listOnce runs go list, which takes seconds on a busy machine, once.
+var listOnce = sync.OnceValues(func() ([]listed, error) {
 	out, err := exec.Command("go", "list", "-e",
 		"-json=ImportPath,Imports,TestImports,XTestImports,Deps,GoFiles,CgoFiles,Doc", "./...").Output()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		return nil, err
 	}
 	var all []listed
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
@@ -89,15 +103,12 @@ func goList(t *testing.T) []listed {
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			t.Fatalf("go list: %v", err)
+			return nil, err
 		}
 		all = append(all, p)
 	}
-	if len(all) < len(rules)/2 {
-		t.Fatalf("go list found only %d packages", len(all))
-	}
-	return all
-}
+	return all, nil
+})
 
 // ruleOf is the longest rule that covers a package; "" if none does.
 func ruleOf(name string) string {
