@@ -9,14 +9,15 @@ import (
 )
 
 // Values are the metrics of one task's trajectory, or their means over tasks.
+// InferenceSeconds is nil, and null in JSON, where no trajectory ran alone.
 type Values struct {
-	EM               float64 `json:"em"`                // squad, mean over a task's questions
-	F1               float64 `json:"f1"`                // squad, mean over a task's questions
-	EMMEM1           float64 `json:"em_mem1"`           // mem1, sum over a task's questions
-	F1MEM1           float64 `json:"f1_mem1"`           // mem1, sum over a task's questions
-	PeakContext      float64 `json:"peak_context"`      // tokens
-	Dependency       float64 `json:"dependency"`        // token pairs
-	InferenceSeconds float64 `json:"inference_seconds"` // model time, retrieval apart
+	EM               float64  `json:"em"`                // squad, mean over a task's questions
+	F1               float64  `json:"f1"`                // squad, mean over a task's questions
+	EMMEM1           float64  `json:"em_mem1"`           // mem1, sum over a task's questions
+	F1MEM1           float64  `json:"f1_mem1"`           // mem1, sum over a task's questions
+	PeakContext      float64  `json:"peak_context"`      // tokens
+	Dependency       float64  `json:"dependency"`        // token pairs
+	InferenceSeconds *float64 `json:"inference_seconds"` // model time, retrieval apart
 }
 
 // Record is one evaluated model on one horizon: means over the tasks.
@@ -44,8 +45,8 @@ type Metric struct {
 	Key      string // as in JSON
 	Head     string // as in a table's head
 	Decimals int
-	Better   int // +1: more is better, -1: less is
-	Of       func(*Values) *float64
+	Better   int                    // +1: more is better, -1: less is
+	get      func(*Values) *float64 // nil where it was not measured
 }
 
 // Metrics lists the metrics in the order of the tables.
@@ -56,12 +57,20 @@ var Metrics = []Metric{
 	{"f1_mem1", "F1 (mem1)", 3, +1, func(v *Values) *float64 { return &v.F1MEM1 }},
 	{"peak_context", "peak context", 1, -1, func(v *Values) *float64 { return &v.PeakContext }},
 	{"dependency", "dependency", 0, -1, func(v *Values) *float64 { return &v.Dependency }},
-	{"inference_seconds", "time (s)", 3, -1, func(v *Values) *float64 { return &v.InferenceSeconds }},
+	{"inference_seconds", "time (s)", 3, -1, func(v *Values) *float64 { return v.InferenceSeconds }},
+}
+
+// Of is the metric's value, false where it was not measured.
+func (m Metric) Of(v Values) (float64, bool) {
+	if x := m.get(&v); x != nil {
+		return *x, true
+	}
+	return 0, false
 }
 
 func (v Values) validate() error {
 	for _, m := range Metrics {
-		if x := *m.Of(&v); math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
+		if x, _ := m.Of(v); math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
 			return fmt.Errorf("%s is %v", m.Key, x)
 		}
 	}
@@ -96,44 +105,57 @@ func wrap(what string, err error) error {
 }
 
 // Records averages task rows to one record for each variant, seed and horizon,
-// in the order in which these first occur. Tasks counts different tasks.
+// in the order in which these first occur. Tasks counts different tasks; a value
+// that some trajectories lack is the mean of those that have it.
 func Records(rows []TaskRow) ([]Record, error) {
 	type key struct {
 		variant, horizon string
 		seed             int64
 	}
-	var records []Record
-	at := map[key]int{}
-	trajectories := map[key]float64{}
-	tasks := map[key]map[string]bool{}
+	var order []key
+	groups := map[key][]TaskRow{}
 	for _, r := range rows {
 		if err := r.Validate(); err != nil {
 			return nil, err
 		}
 		k := key{r.Variant, r.Horizon, r.Seed}
-		if tasks[k] == nil {
-			at[k], tasks[k] = len(records), map[string]bool{}
-			records = append(records, Record{Variant: r.Variant, Seed: r.Seed, Horizon: r.Horizon})
+		if groups[k] == nil {
+			order = append(order, k)
 		}
-		tasks[k][r.TaskID] = true
-		trajectories[k]++
-		add(&records[at[k]].Values, r.Values)
+		groups[k] = append(groups[k], r)
 	}
-	for k, i := range at {
-		records[i].Tasks = len(tasks[k])
-		divide(&records[i].Values, trajectories[k])
+	var records []Record
+	for _, k := range order {
+		tasks := map[string]bool{}
+		for _, r := range groups[k] {
+			tasks[r.TaskID] = true
+		}
+		records = append(records, Record{k.variant, k.seed, k.horizon, len(tasks), meanValues(groups[k])})
 	}
 	return records, nil
 }
 
-func add(sum *Values, v Values) {
+func meanValues(rows []TaskRow) Values {
+	var v Values
 	for _, m := range Metrics {
-		*m.Of(sum) += *m.Of(&v)
+		mean, ok := meanOfRows(m, rows)
+		switch x := m.get(&v); {
+		case x != nil:
+			*x = mean
+		case ok: // the one value that may be lacking
+			v.InferenceSeconds = &mean
+		}
 	}
+	return v
 }
 
-func divide(v *Values, by float64) {
-	for _, m := range Metrics {
-		*m.Of(v) /= by
+// meanOfRows is a metric's mean over the rows that have it, false if none has.
+func meanOfRows(m Metric, rows []TaskRow) (float64, bool) {
+	var values []float64
+	for _, r := range rows {
+		if x, ok := m.Of(r.Values); ok {
+			values = append(values, x)
+		}
 	}
+	return Mean(values), len(values) > 0
 }

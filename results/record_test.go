@@ -10,8 +10,12 @@ import (
 
 func taskRow(variant string, seed int64, horizon, task string, em, f1, peak, seconds float64) TaskRow {
 	return TaskRow{Variant: variant, Seed: seed, Horizon: horizon, TaskID: task, Values: Values{
-		EM: em, F1: f1, EMMEM1: 2 * em, F1MEM1: 2 * f1, PeakContext: peak, Dependency: 1000 * peak, InferenceSeconds: seconds,
+		EM: em, F1: f1, EMMEM1: 2 * em, F1MEM1: 2 * f1, PeakContext: peak, Dependency: 1000 * peak, InferenceSeconds: &seconds,
 	}}
+}
+
+func values(em, f1, emMEM1, f1MEM1, peak, dependency, seconds float64) Values {
+	return Values{em, f1, emMEM1, f1MEM1, peak, dependency, &seconds}
 }
 
 // evaluation is two variants with two seeds on two tasks each, and one on another horizon.
@@ -30,7 +34,7 @@ func evaluation() []TaskRow {
 }
 
 func TestRecordKeys(t *testing.T) {
-	r := Record{Variant: "ppo", Seed: 3, Horizon: "q2", Tasks: 7, Values: Values{1, 2, 3, 4, 5, 6, 7}}
+	r := Record{Variant: "ppo", Seed: 3, Horizon: "q2", Tasks: 7, Values: values(1, 2, 3, 4, 5, 6, 7)}
 	data, err := json.Marshal(r)
 	want := `{"variant":"ppo","seed":3,"horizon":"q2","tasks":7,"em":1,"f1":2,"em_mem1":3,"f1_mem1":4,` +
 		`"peak_context":5,"dependency":6,"inference_seconds":7}`
@@ -46,10 +50,10 @@ func TestMetricsAreComplete(t *testing.T) {
 		t.Fatalf("%d metrics, %d fields", len(Metrics), typ.NumField())
 	}
 	for i, m := range Metrics {
-		var v Values
-		*m.Of(&v) = 1
-		if key := typ.Field(i).Tag.Get("json"); key != m.Key || reflect.ValueOf(v).Field(i).Float() != 1 {
-			t.Errorf("metric %d is %s, field %s", i, m.Key, key)
+		v := values(0, 1, 2, 3, 4, 5, 6)
+		got, ok := m.Of(v)
+		if key := typ.Field(i).Tag.Get("json"); key != m.Key || !ok || got != float64(i) {
+			t.Errorf("metric %d is %s with %v, field %s", i, m.Key, got, key)
 		}
 	}
 }
@@ -57,11 +61,11 @@ func TestMetricsAreComplete(t *testing.T) {
 func TestRecords(t *testing.T) {
 	got, err := Records(evaluation())
 	want := []Record{
-		{"ppo", 0, "q2", 2, Values{0.25, 0.375, 0.5, 0.75, 110, 110000, 1.25}},
-		{"ppo", 1, "q2", 2, Values{0, 0.375, 0, 0.75, 110, 110000, 1.125}},
-		{"memopd", 0, "q16", 1, Values{0.25, 0.5, 0.5, 1, 400, 400000, 8}},
-		{"memopd", 0, "q2", 2, Values{0.75, 0.75, 1.5, 1.5, 92.5, 92500, 1}},
-		{"memopd", 1, "q2", 2, Values{0.75, 0.75, 1.5, 1.5, 97.5, 97500, 1}},
+		{"ppo", 0, "q2", 2, values(0.25, 0.375, 0.5, 0.75, 110, 110000, 1.25)},
+		{"ppo", 1, "q2", 2, values(0, 0.375, 0, 0.75, 110, 110000, 1.125)},
+		{"memopd", 0, "q16", 1, values(0.25, 0.5, 0.5, 1, 400, 400000, 8)},
+		{"memopd", 0, "q2", 2, values(0.75, 0.75, 1.5, 1.5, 92.5, 92500, 1)},
+		{"memopd", 1, "q2", 2, values(0.75, 0.75, 1.5, 1.5, 97.5, 97500, 1)},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("records %+v, %v\nwant %+v", got, err, want)
@@ -75,6 +79,20 @@ func TestRecordsOfRuns(t *testing.T) {
 	got, err := Records(rows)
 	if err != nil || len(got) != 1 || got[0].Tasks != 1 || got[0].PeakContext != 110 {
 		t.Errorf("records %+v, %v", got, err)
+	}
+}
+
+// Time is measured on some tasks alone: the mean is theirs, and null without any.
+func TestRecordsWithoutTime(t *testing.T) {
+	rows := evaluation()[:3]
+	rows[1].InferenceSeconds, rows[2].InferenceSeconds = nil, nil
+	got, err := Records(rows)
+	if err != nil || len(got) != 2 || *got[0].InferenceSeconds != 1 || got[1].InferenceSeconds != nil {
+		t.Fatalf("records %+v, %v", got, err)
+	}
+	data, err := json.Marshal(got[1])
+	if err != nil || !strings.Contains(string(data), `"inference_seconds":null`) {
+		t.Errorf("%s, %v", data, err)
 	}
 }
 

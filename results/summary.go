@@ -14,6 +14,7 @@ type Summary struct {
 
 	// OverTasks holds, by metric key, the mean with the bootstrap interval over
 	// tasks. A task's value is the mean of its trajectories, all seeds and runs.
+	// A metric that was not measured is in none of these maps.
 	OverTasks map[string]Interval
 	// OverSeeds holds the mean of the seeds' means with the t interval; nil with one seed.
 	OverSeeds map[string]Interval
@@ -106,16 +107,24 @@ func byHorizon(groups []*group) []*group {
 	return groups
 }
 
-// taskMeans lists a metric's mean for each task.
-func (g *group) taskMeans(m Metric, tasks []string) []float64 {
-	means := make([]float64, len(tasks))
-	for i, task := range tasks {
-		for _, r := range g.rows[task] {
-			means[i] += *m.Of(&r.Values)
+// taskMeans lists a metric's mean for each task that has it in all groups, in
+// the first one's order, one list a group.
+func taskMeans(m Metric, groups ...*group) [][]float64 {
+	lists := make([][]float64, len(groups))
+	for _, task := range groups[0].tasks {
+		var means []float64
+		for _, g := range groups {
+			if mean, ok := meanOfRows(m, g.rows[task]); ok {
+				means = append(means, mean)
+			}
 		}
-		means[i] /= float64(len(g.rows[task]))
+		for i := range means {
+			if len(means) == len(groups) {
+				lists[i] = append(lists[i], means[i])
+			}
+		}
 	}
-	return means
+	return lists
 }
 
 func (g *group) summary(o SummaryOptions) (Summary, error) {
@@ -135,24 +144,40 @@ func (g *group) summary(o SummaryOptions) (Summary, error) {
 		}
 	}
 	for _, m := range Metrics {
-		if s.OverTasks[m.Key], err = o.Bootstrap.Mean(g.taskMeans(m, g.tasks)); err != nil {
+		means := taskMeans(m, g)[0]
+		if len(means) == 0 {
+			continue
+		}
+		if s.OverTasks[m.Key], err = o.Bootstrap.Mean(means); err != nil {
 			return s, err
 		}
 	}
-	if s.Seeds < 2 {
-		return s, nil
+	s.OverSeeds, err = overSeeds(records)
+	return s, err
+}
+
+// overSeeds is nil with fewer than two records.
+func overSeeds(records []Record) (map[string]Interval, error) {
+	if len(records) < 2 {
+		return nil, nil
 	}
-	s.OverSeeds = map[string]Interval{}
+	over := map[string]Interval{}
 	for _, m := range Metrics {
 		var means []float64
 		for _, r := range records {
-			means = append(means, *m.Of(&r.Values))
+			if x, ok := m.Of(r.Values); ok {
+				means = append(means, x)
+			}
 		}
-		if s.OverSeeds[m.Key], err = TInterval(means); err != nil {
-			return s, err
+		if len(means) != len(records) {
+			continue
+		}
+		var err error
+		if over[m.Key], err = TInterval(means); err != nil {
+			return nil, err
 		}
 	}
-	return s, nil
+	return over, nil
 }
 
 // compare fills in the changes against the baseline.
@@ -171,7 +196,11 @@ func compare(s *Summary, groups []*group, g *group, o SummaryOptions) error {
 	}
 	s.Changes = map[string]Change{}
 	for _, m := range Metrics {
-		c, err := o.Bootstrap.Change(base.taskMeans(m, base.tasks), g.taskMeans(m, base.tasks))
+		means := taskMeans(m, base, g)
+		if len(means[0]) == 0 {
+			continue
+		}
+		c, err := o.Bootstrap.Change(means[0], means[1])
 		if err != nil {
 			return err
 		}

@@ -46,6 +46,34 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
+// A metric that some tasks lack is compared on the tasks that both have; one that
+// none has is left out.
+func TestSummarizeWithoutTime(t *testing.T) {
+	rows := evaluation()
+	for i := range rows {
+		if rows[i].TaskID == "b" || rows[i].TaskID == "c" {
+			rows[i].InferenceSeconds = nil
+		}
+	}
+	got, err := Summarize(rows, testOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i := got[0].OverTasks["inference_seconds"]; i != (Interval{1, 1, 1}) {
+		t.Errorf("over tasks %+v", i)
+	}
+	if c := got[1].Changes["inference_seconds"]; c.Difference != (Interval{}) || c.Percent == nil {
+		t.Errorf("change %+v", c)
+	}
+	if i, ok := got[2].OverTasks["inference_seconds"]; ok {
+		t.Errorf("q16's time is %+v", i)
+	}
+	table := SummaryTable(got, true)
+	if cell := table.Rows[2][len(table.Columns)-1]; cell.Text != "n/a" || cell.Values != nil {
+		t.Errorf("q16's cell is %+v", cell)
+	}
+}
+
 func TestSummarizeRefuses(t *testing.T) {
 	rows := evaluation()
 	if _, err := Summarize(append(rows, rows[0]), testOptions); err == nil || !strings.Contains(err.Error(), "occurs twice") {

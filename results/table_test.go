@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 )
 
@@ -74,7 +75,7 @@ func TestRecordTableJSON(t *testing.T) {
 		t.Fatalf("%d records back, %v", len(back), err)
 	}
 	for i := range back {
-		if back[i] != records[i] {
+		if !reflect.DeepEqual(back[i], records[i]) {
 			t.Errorf("record %d: %+v, want %+v", i, back[i], records[i])
 		}
 	}

@@ -18,8 +18,11 @@ func RecordTable(records []Record) *Table {
 	for _, r := range records {
 		row := []Cell{Text(r.Variant), Text(r.Seed), Text(r.Horizon), Text(r.Tasks)}
 		for _, m := range Metrics {
-			v := *m.Of(&r.Values)
-			row = append(row, Cell{decimal(v, m.Decimals), []any{v}})
+			cell := absent
+			if v, ok := m.Of(r.Values); ok {
+				cell = Cell{decimal(v, m.Decimals), []any{v}}
+			}
+			row = append(row, cell)
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -48,9 +51,12 @@ func SummaryTable(summaries []Summary, overSeeds bool) *Table {
 		}
 		row := []Cell{Text(s.Horizon), Text(s.Variant), Text(s.Seeds), Text(s.Tasks), Text(over)}
 		for _, m := range Metrics {
-			i := from[m.Key]
-			text := decimal(i.Mean, m.Decimals) + " ±" + decimal(i.Half(), m.Decimals)
-			row = append(row, Cell{text, []any{i.Mean, i.Low, i.High}})
+			cell := absent
+			if i, ok := from[m.Key]; ok {
+				text := decimal(i.Mean, m.Decimals) + " ±" + decimal(i.Half(), m.Decimals)
+				cell = Cell{text, []any{i.Mean, i.Low, i.High}}
+			}
+			row = append(row, cell)
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -83,7 +89,7 @@ func ChangeTable(summaries []Summary, baseline string, published []Published) *T
 		}
 	}
 	if measured {
-		t.Notes = append(t.Notes, "In brackets the 95 % interval of a paired bootstrap over tasks; n/a: the baseline is 0.")
+		t.Notes = append(t.Notes, "In brackets the 95 % interval of a paired bootstrap over tasks; n/a: the baseline is 0, or it was not measured.")
 	}
 	if len(published) > 0 {
 		t.Notes = append(t.Notes, "published: "+PublishedSource+"; there EM and F1 are not said to be squad's or mem1's, and they stand under squad.")
@@ -96,7 +102,7 @@ func changeRow(s Summary) []Cell {
 	for _, m := range Metrics {
 		p := s.Changes[m.Key].Percent
 		if p == nil {
-			row = append(row, Cell{Text: "n/a"})
+			row = append(row, absent)
 			continue
 		}
 		text := fmt.Sprintf("%s [%s, %s]", signed(p.Mean), signed(p.Low), signed(p.High))
@@ -127,6 +133,9 @@ func publishedRows(horizon, baseline string, published []Published) [][]Cell {
 	}
 	return rows
 }
+
+// absent stands for what was not measured.
+var absent = Cell{Text: "n/a"}
 
 func decimal(v float64, decimals int) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
 
