@@ -42,6 +42,9 @@ const (
 // newEpisode begins an episode; sample counts earlier ones of the same task. It
 // has ended already when the prefix alone does not fit.
 func newEpisode(opts *Options, stopper *Stopper, task Task, sample int) (*Episode, error) {
+	if task.ID == "" {
+		return nil, errors.New("a task has no id")
+	}
 	if err := opts.Protocol.Check(task.Questions); err != nil {
 		return nil, fmt.Errorf("task %q: %w", task.ID, err)
 	}
