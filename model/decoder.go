@@ -11,10 +11,7 @@ import (
 // Parameter is a named weight of a decoder. The query, key and value
 // projections are one tensor, qkv_proj, and so are the gate and up projections,
 // gate_up_proj; checkpoints hold them apart under Hugging Face's names.
-type Parameter struct {
-	Name   string
-	Tensor *torch.Tensor
-}
+type Parameter = torch.Named
 
 // Decoder is a decoder-only transformer with float32 weights. It belongs to the
 // goroutine that uses libtorch. Free releases it; no scope does.
@@ -126,6 +123,8 @@ func (d *Decoder) NumParameters() int {
 // Clone returns a decoder with copies of the weights and no gradients.
 func (d *Decoder) Clone() *Decoder {
 	c := allocate(d.Config)
+	s := torch.NewScope()
+	defer s.Close()
 	torch.NoGrad(func() {
 		for i, p := range d.parameters {
 			c.parameters[i].Tensor = p.Tensor.Detach().Clone().Own()
