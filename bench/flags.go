@@ -38,7 +38,7 @@ func fields(config any) []*field {
 func walk(v reflect.Value, out *[]*field) {
 	for i := 0; i < v.NumField(); i++ {
 		t := v.Type().Field(i)
-		if !t.IsExported() {
+		if !t.IsExported() && !t.Anonymous {
 			continue
 		}
 		if name := t.Tag.Get("flag"); name != "" {

@@ -65,6 +65,15 @@ func (p *progress) line() {
 	fmt.Fprintf(p.out, "%s: %d, %.1f/s\n", p.what, p.now, rate)
 }
 
+// say prints a line above the display.
+func (p *progress) say(line string) {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+	fmt.Fprintln(p.out, line)
+	p.last = time.Now()
+}
+
 // done ends the display with one line that stays.
 func (p *progress) done() {
 	if p.bar != nil {

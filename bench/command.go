@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memopd/memopd-bench/torch"
+)
+
+// common holds the settings that every command with a model has.
+type common struct {
+	Out     string `flag:"out" help:"folder that runs are written to"`
+	Data    string `flag:"data" help:"folder of the mini-wiki's data and index; made when it is not there"`
+	Threads int    `flag:"threads" help:"threads of libtorch; 0: one a core"`
+}
+
+func defaultCommon() common {
+	return common{Out: "runs", Data: filepath.Join("data", "miniwiki"), Threads: 1}
+}
+
+// startTorch sets libtorch's threads. They are part of what makes a run
+// repeatable: another number can change the last bits.
+func startTorch(threads int) error {
+	if threads < 0 {
+		return fmt.Errorf("threads is %d, want 0 or more", threads)
+	}
+	if threads == 0 {
+		threads = runtime.NumCPU()
+	}
+	torch.SetNumThreads(threads)
+	return nil
+}
+
+// printConfig shows a command's settings at its start.
+func printConfig(w io.Writer, config any) {
+	for _, f := range fields(config) {
+		fmt.Fprintf(w, "  %-26s %s\n", f.name, f.String())
+	}
+}
+
+// note prints a line of progress to standard error, apart from results.
+func note(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+// command completes a subcommand whose configuration is o: its flags, the
+// preset that gives the defaults (nil: none), --config, and the settings' print
+// at the start.
+func command(cmd *cobra.Command, o any, preset *string, defaults func() error, run func(*cobra.Command) error) *cobra.Command {
+	if err := defaults(); err != nil {
+		panic(err) // the builtin defaults are wrong: a fault of this program
+	}
+	var file string
+	bind(cmd.Flags(), o)
+	cmd.Flags().StringVar(&file, "config", "", "JSON file with settings by the names of the flags; flags go before it")
+	cmd.Flags().SortFlags = false
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := resolve(cmd.Flags(), o, file, func() error {
+			if err := presetFromFile(file, preset, cmd); err != nil {
+				return err
+			}
+			return defaults()
+		}); err != nil {
+			return err
+		}
+		note("%s:", cmd.CommandPath())
+		printConfig(os.Stderr, o)
+		return run(cmd)
+	}
+	return cmd
+}
+
+// presetFromFile takes the preset from a --config file where no flag gives it.
+func presetFromFile(file string, preset *string, cmd *cobra.Command) error {
+	if preset == nil || file == "" || cmd.Flags().Changed("preset") {
+		return nil
+	}
+	var p struct {
+		Preset *string `json:"preset"`
+	}
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, &p)
+	}
+	if err != nil {
+		return fmt.Errorf("config %s: %w", file, err)
+	}
+	if p.Preset != nil {
+		*preset = *p.Preset
+	}
+	return nil
+}
+
+// mustConfigJSON is configJSON of a struct of plain values, which cannot fail
+// unless one is not a number.
+func mustConfigJSON(config any) []byte {
+	data, err := configJSON(config)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/memopd/memopd-bench/agent"
+	"github.com/memopd/memopd-bench/datasets"
+	"github.com/memopd/memopd-bench/eval"
+	"github.com/memopd/memopd-bench/eval/metrics"
+	"github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/trace"
+	"github.com/memopd/memopd-bench/train"
+)
+
+// rollout samples a step's trajectories with the policy: tasks of the training
+// worlds, alike for all variants of a seed.
+func (w *wikiWorkplace) rollout(o trainOptions, questions int) train.Rollout {
+	return func(ctx context.Context, step int, policy *model.Decoder, seed uint64) ([]*trace.Trajectory, error) {
+		tasks := make([]datasets.Task, o.PromptsPerStep)
+		shown := make([]agent.Task, len(tasks))
+		for i := range tasks {
+			var err error
+			if tasks[i], err = w.train.Task(uint64(step*o.PromptsPerStep+i), questions); err != nil {
+				return nil, err
+			}
+			shown[i] = eval.AgentTask(tasks[i])
+		}
+		settings := trace.Sampler{Temperature: o.Temperature, TopP: 1, Seed: seed}
+		sampler, err := model.NewSampler(policy, settings, rowsMax)
+		if err != nil {
+			return nil, err
+		}
+		trajectories, err := agent.Rollout(ctx, sampler, searcher{w.index}, agent.Options{
+			Protocol: w.protocol, Tokenizer: w.tokenizer, Sampler: settings,
+			ContextTokens: policy.Config.MaxPositionEmbeddings,
+			IDPrefix:      fmt.Sprintf("%s/seed%d/step%d/", o.Variant, o.Seed, step),
+			Model:         fmt.Sprintf("%s/seed%d/step%d", o.Variant, o.Seed, step),
+		}, shown...)
+		if err != nil {
+			return nil, err
+		}
+		return trajectories, reward(o.Reward, tasks, trajectories)
+	}
+}
+
+// golds are a task's right answers, a list a question.
+func golds(t datasets.Task) [][]string {
+	out := make([][]string, len(t.Questions))
+	for i, q := range t.Questions {
+		out[i] = q.Golds
+	}
+	return out
+}
+
+// reward writes the scores of trajectories, and as reward the one named: the
+// same function as the metric that evaluation reports.
+func reward(name string, tasks []datasets.Task, trajectories []*trace.Trajectory) error {
+	for i, t := range trajectories {
+		s := metrics.SQuAD(t.Answers, golds(tasks[i]))
+		t.Scores = map[string]float64{"em": s.EM, "f1": s.F1}
+		value, ok := t.Scores[name]
+		if !ok {
+			return unknownName("reward", name, []string{"em", "f1"})
+		}
+		t.Reward = value
+	}
+	return nil
+}
