@@ -15,8 +15,7 @@ import (
 	"github.com/blevesearch/bleve/v2/search"
 )
 
-// BuildOptions says how an index is built. The zero value, but for TitleBoost,
-// is a good choice; see [DefaultBuildOptions].
+// BuildOptions says how an index is built; see [DefaultBuildOptions].
 type BuildOptions struct {
 	Analyser           Analyser // "": AnalyserPlain
 	TitleBoost         float64  // weight of a match in the title, on top of the same match in the contents; 0: none
@@ -26,9 +25,12 @@ type BuildOptions struct {
 	DocumentsPerReport int // documents between two calls of Progress; 0: 500
 }
 
-// DefaultBuildOptions returns the options that the benchmark uses.
+// DefaultBuildOptions returns the options that the benchmark uses. The title's
+// weight gave the best recall of 0, 0.25, 0.5, 1 and 2 on Natural Questions over
+// 17,407 real passages (BenchmarkRealCorpus), and puts a document before those
+// that mention its title.
 func DefaultBuildOptions() BuildOptions {
-	return BuildOptions{Analyser: AnalyserPlain, TitleBoost: 1, DocumentsPerWrite: 2000, DocumentsPerReport: 500}
+	return BuildOptions{Analyser: AnalyserPlain, TitleBoost: 0.25, DocumentsPerWrite: 2000, DocumentsPerReport: 500}
 }
 
 // Build writes the documents of a corpus into a new index at dir, whose parent

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // CorpusOptions says how files are read.
@@ -175,7 +176,7 @@ func openCorpusFile(path string, format Format) (*corpusFile, error) {
 		return nil, err
 	}
 	f := &corpusFile{path: path, lines: lines}
-	f.input = Input{Name: filepath.Base(path), Format: format}
+	f.input = Input{Name: strings.ToValidUTF8(filepath.Base(path), "?"), Format: format}
 	if err := f.begin(); err != nil {
 		return nil, errors.Join(err, lines.close())
 	}

@@ -78,9 +78,17 @@ func child(t *testing.T, role string, args ...string) *exec.Cmd {
 // A build killed at any moment leaves no index, or a whole one; the next build
 // succeeds.
 func TestBuildKilled(t *testing.T) {
-	docs := miniWorlds(30, 120)
+	docs := miniWorlds(10, 120)
 	path := writeDocuments(t, docs)
 	dir := filepath.Join(t.TempDir(), "index")
+	started := time.Now()
+	if err := child(t, "build", dir, path).Run(); err != nil {
+		t.Fatal(err)
+	}
+	whole := time.Since(started)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
 	rng := rand.New(rand.NewPCG(5, 5))
 	counts := map[string]int{}
 	for range 12 {
@@ -89,7 +97,7 @@ func TestBuildKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(rng.IntN(1200)) * time.Millisecond)
+		time.Sleep(time.Duration(1.2 * rng.Float64() * float64(whole)))
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		x, err := Open(dir, OpenOptions{})
