@@ -49,7 +49,7 @@ func note(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args
 
 // command completes a subcommand whose configuration is o: its flags, the
 // preset that gives the defaults (nil: none), --config, and the settings' print
-// at the start.
+// at the start. run may be nil where the caller adds what takes arguments.
 func command(cmd *cobra.Command, o any, preset *string, defaults func() error, run func(*cobra.Command) error) *cobra.Command {
 	if err := defaults(); err != nil {
 		panic(err) // the builtin defaults are wrong: a fault of this program
@@ -70,6 +70,9 @@ func command(cmd *cobra.Command, o any, preset *string, defaults func() error, r
 		}
 		note("%s:", cmd.CommandPath())
 		printConfig(os.Stderr, o)
+		if run == nil {
+			return nil
+		}
 		return run(cmd)
 	}
 	return cmd

@@ -42,6 +42,6 @@ PPO and a teacher on those states (MemOPD, arXiv 2608.07068).`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newTrain(), newPretrain())
+	root.AddCommand(newTrain(), newEval(), newPretrain(), newData(), newIndex(), newSearch())
 	return root
 }

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/memopd/memopd-bench/retriever"
+)
+
+// indexOptions holds the settings of bench index.
+type indexOptions struct {
+	Dir        string  `flag:"dir" help:"folder of the index"`
+	Format     string  `flag:"format" help:"format of the corpus files; auto judges each by its first record"`
+	Analyser   string  `flag:"analyser" help:"from text to terms: english or plain"`
+	TitleBoost float64 `flag:"title-boost" help:"weight of a match in the title, on top of the contents"`
+	Replace    bool    `flag:"replace" help:"replace an index that is there, once the new one is whole"`
+	SkipBad    bool    `flag:"skip-bad" help:"count bad records and go on, instead of ending with an error"`
+}
+
+func newIndex() *cobra.Command {
+	var o indexOptions
+	defaults := func() error {
+		o = indexOptions{Dir: filepath.Join("data", "index"), Format: "auto", Analyser: string(retriever.AnalyserEnglish)}
+		return nil
+	}
+	cmd := command(&cobra.Command{
+		Use:   "index FILE...",
+		Short: "Build a bleve index from passages",
+		Long: fmt.Sprintf(`Builds an index on disk from passage files, gzipped or not, as a stream. Formats:
+%v. The scores are bleve's variant of BM25, which the index's manifest names.`, retriever.Formats),
+		Example: `  bench index --dir data/wiki/index wiki-18.jsonl.gz
+  bench index --format dpr psgs_w100.tsv`,
+	}, &o, nil, defaults, nil)
+	cmd.Args = cobra.MinimumNArgs(1)
+	inner := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := inner(cmd, nil); err != nil {
+			return err
+		}
+		format, err := retriever.ParseFormat(o.Format)
+		if err != nil {
+			return err
+		}
+		build := retriever.DefaultBuildOptions()
+		build.Analyser, build.TitleBoost, build.Replace = retriever.Analyser(o.Analyser), o.TitleBoost, o.Replace
+		return buildIndex(cmd.Context(), o.Dir, args, retriever.CorpusOptions{Format: format, SkipBad: o.SkipBad}, build)
+	}
+	return cmd
+}
+
+// searchOptions holds the settings of bench search.
+type searchOptions struct {
+	Index string `flag:"index" help:"folder of the index"`
+	World string `flag:"world" help:"search the documents of one world alone"`
+	K     int    `flag:"k" help:"most documents a query"`
+	JSON  bool   `flag:"json" help:"print lists of {id, title, score} as JSON, one a query"`
+}
+
+func newSearch() *cobra.Command {
+	var o searchOptions
+	defaults := func() error {
+		o = searchOptions{Index: filepath.Join("data", "index"), K: 3}
+		return nil
+	}
+	cmd := command(&cobra.Command{
+		Use:     "search QUERY...",
+		Short:   "Search an index; each argument is one query in plain text",
+		Example: `  bench search --index data/miniwiki/index --world w3 noge`,
+	}, &o, nil, defaults, nil)
+	cmd.Args = cobra.MinimumNArgs(1)
+	inner := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := inner(cmd, nil); err != nil {
+			return err
+		}
+		index, err := retriever.Open(o.Index, retriever.OpenOptions{})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, index.Close()) }()
+		for _, query := range args {
+			hits, err := index.Search(cmd.Context(), o.World, query, o.K)
+			if err != nil {
+				return err
+			}
+			if err := o.print(query, hits); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+func (o searchOptions) print(query string, hits []retriever.Hit) error {
+	if !o.JSON {
+		fmt.Printf("%s: %d documents\n", query, len(hits))
+		for _, h := range hits {
+			fmt.Printf("  %8.3f  %s  %s: %s\n", h.Score, h.ID, h.Title, h.Text)
+		}
+		return nil
+	}
+	type row struct {
+		ID    string  `json:"id"`
+		Title string  `json:"title"`
+		Score float64 `json:"score"`
+	}
+	rows := make([]row, len(hits))
+	for i, h := range hits {
+		rows[i] = row{h.ID, h.Title, h.Score}
+	}
+	return json.NewEncoder(os.Stdout).Encode(rows)
+}
