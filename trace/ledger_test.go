@@ -57,32 +57,50 @@ func TestEmptyLedger(t *testing.T) {
 	}
 }
 
-// A large trajectory makes row groups end, and lines outgrow any buffer.
 func TestRowGroups(t *testing.T) {
-	big := sample(7)
-	big.Prefix = make([]int32, rowGroupTokens/2)
-	for i := range big.Prefix {
-		big.Prefix[i] = int32(i)
+	path := filepath.Join(t.TempDir(), "l.parquet")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	big.Calls = big.Calls[:0]
-	big.End, big.Answers = EndCancelled, nil
-	want := []*Trajectory{sample(1), big, sample(2), big, sample(3)}
-	for _, name := range forms {
-		path := filepath.Join(t.TempDir(), name)
-		if err := WriteAll(path, want); err != nil {
+	w.(*parquetWriter).limit = 100
+	var want []*Trajectory
+	for seed := range uint64(20) {
+		want = append(want, sample(seed))
+		if err := w.Write(want[seed]); err != nil {
 			t.Fatal(err)
 		}
-		got, err := ReadAll(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range got {
-			got[i].Calls = orNil(got[i].Calls)
-		}
-		big.Calls = nil
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: read back otherwise", name)
-		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if n := r.(*parquetReader).file.NumRowGroups(); n < 5 {
+		t.Errorf("%d row groups", n)
+	}
+	got, err := ReadAll(path)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("read back otherwise: %v", err)
+	}
+}
+
+// A line outgrows any buffer.
+func TestLongLine(t *testing.T) {
+	big := cancelled()
+	for i := range int32(1 << 17) {
+		big.Prefix = append(big.Prefix, i)
+	}
+	path := filepath.Join(t.TempDir(), "l.jsonl")
+	want := []*Trajectory{sample(1), big, sample(2)}
+	if err := WriteAll(path, want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadAll(path); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("read back otherwise: %v", err)
 	}
 }
 
@@ -234,7 +252,7 @@ func TestParquetFlippedBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at := 0; at < len(whole); at += 37 {
+	for at := 0; at < len(whole); at += 101 {
 		b := bytes.Clone(whole)
 		b[at] ^= 0x55
 		if err := os.WriteFile(path, b, 0o644); err != nil {

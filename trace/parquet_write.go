@@ -21,6 +21,7 @@ type parquetWriter struct {
 	out    *pqarrow.FileWriter
 	rows   *array.RecordBuilder
 	tokens int // in rows
+	limit  int // of tokens, rowGroupTokens
 }
 
 func newParquetWriter(path string) (Writer, error) {
@@ -40,7 +41,8 @@ func newParquetWriter(path string) (Writer, error) {
 		f.discard()
 		return nil, fmt.Errorf("ledger %s: %w", path, err)
 	}
-	return &parquetWriter{file: f, out: out, rows: array.NewRecordBuilder(memory.DefaultAllocator, schema)}, nil
+	rows := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+	return &parquetWriter{file: f, out: out, rows: rows, limit: rowGroupTokens}, nil
 }
 
 func (w *parquetWriter) Write(t *Trajectory) error {
@@ -55,7 +57,7 @@ func (w *parquetWriter) Write(t *Trajectory) error {
 		c := &t.Calls[i]
 		w.tokens += len(c.Context) + len(c.Output) + len(c.Observation)
 	}
-	if w.tokens < rowGroupTokens {
+	if w.tokens < w.limit {
 		return nil
 	}
 	return w.flush()

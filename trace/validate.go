@@ -27,6 +27,13 @@ func (e *FieldError) Error() string {
 // maxLogProb leaves room for rounding above log 1.
 const maxLogProb = 1e-4
 
+var (
+	ends = []End{
+		EndAnswered, EndTurnLimit, EndUnusable, EndContext, EndUpdate, EndRetrieval, EndCancelled, EndModelError,
+	}
+	stopReasons = []StopReason{StopEOS, StopTag, StopLength, StopContext, StopScript}
+)
+
 // Validate checks the invariants that docs/LEDGER.md lists: that spans partition
 // each context, that the prefix is alike in all calls, that copies equal what they
 // are copies of, that outcomes, stops and ends fit each other. It returns every
@@ -88,8 +95,7 @@ func (v *validation) sampler() {
 // end checks how the trajectory ended against its last call.
 func (v *validation) end() {
 	t := v.t
-	known := []End{EndAnswered, EndTurnLimit, EndUnusable, EndContext, EndUpdate, EndRetrieval, EndCancelled, EndModelError}
-	v.need(slices.Contains(known, t.End), "end", "unknown %q", t.End)
+	v.need(slices.Contains(ends, t.End), "end", "unknown %q", t.End)
 	last := Outcome("none")
 	if n := len(t.Calls); n > 0 {
 		last = t.Calls[n-1].Outcome

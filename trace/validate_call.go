@@ -23,8 +23,7 @@ func (v *validation) output(c *Call) {
 	v.need(n > 0, "output", "empty")
 	v.need(c.MaxNewTokens > 0, "max_new_tokens", "is %d", c.MaxNewTokens)
 	v.need(n <= c.MaxNewTokens, "output", "%d ids, at most %d were allowed", n, c.MaxNewTokens)
-	known := []StopReason{StopEOS, StopTag, StopLength, StopContext, StopScript}
-	v.need(slices.Contains(known, c.Stop), "stop", "unknown %q", c.Stop)
+	v.need(slices.Contains(stopReasons, c.Stop), "stop", "unknown %q", c.Stop)
 	v.need(c.Stop != StopLength || n == c.MaxNewTokens, "stop", "%q after %d of %d ids", c.Stop, n, c.MaxNewTokens)
 }
 
