@@ -4,19 +4,30 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/memopd/memopd-bench/align/aligntest"
 	"github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/torch"
 	"github.com/memopd/memopd-bench/trace"
 )
 
 const tinyVocabulary = 24
 
+// oneThread keeps the test's goroutine on one OS thread, on which libtorch uses
+// one: its thread count belongs to an OS thread, and sums depend on it.
+func oneThread(t testing.TB) {
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	torch.SetNumThreads(1)
+}
+
 // tinyModel is a decoder of some thousand weights.
 func tinyModel(t testing.TB, seed uint64) *model.Decoder {
 	t.Helper()
+	oneThread(t)
 	d, err := model.New(model.Config{
 		ModelType: model.Llama, VocabSize: tinyVocabulary, HiddenSize: 16, IntermediateSize: 24,
 		NumHiddenLayers: 2, NumAttentionHeads: 2, NumKeyValueHeads: 1, HeadDim: 8,

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"runtime"
 
 	"github.com/memopd/memopd-bench/torch"
 )
@@ -78,4 +79,15 @@ func withTensors(path string, use func(map[string]*torch.Tensor) error) error {
 		}
 		return nil
 	})
+}
+
+// holdThread keeps the goroutine on its OS thread until the function that it
+// returns is called. The number of threads that libtorch uses is set for an OS thread,
+// and the order of sums depends on it: on two threads a rerun would differ.
+func holdThread(threads int) (release func()) {
+	runtime.LockOSThread()
+	if threads > 0 {
+		torch.SetNumThreads(threads)
+	}
+	return runtime.UnlockOSThread
 }

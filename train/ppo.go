@@ -27,6 +27,7 @@ type PPOParts struct {
 	Teacher *model.Decoder // nil exactly when the configuration says none
 	Rollout Rollout
 	Dir     string // the run's folder: metrics and checkpoints
+	Threads int    // that an operator may use; 0: as the calling OS thread has it
 	Resume  bool   // go on from the latest checkpoint in Dir, if there is one
 
 	Save func(dir string, d *model.Decoder) error // writes a model, nil: d.Save(dir)
@@ -46,6 +47,7 @@ type PPOParts struct {
 // It returns the trained policy. When ctx is cancelled it finishes the step,
 // writes a checkpoint and returns the policy and an error that wraps ctx.Err().
 func PPO(ctx context.Context, c PPOConfig, p PPOParts) (*model.Decoder, error) {
+	defer holdThread(p.Threads)()
 	r, err := openPPO(c, p)
 	if err != nil {
 		return nil, fmt.Errorf("ppo: %w", err)

@@ -18,10 +18,11 @@ type Evaluate func(ctx context.Context, step int, d *model.Decoder) (Record, err
 
 // SFTParts are what SFT works on and with.
 type SFTParts struct {
-	Model  *model.Decoder // trained in place, unless the run is resumed
-	Source Source
-	Dir    string // the run's folder: metrics, checkpoints, snapshots
-	Resume bool   // go on from the latest checkpoint in Dir, if there is one
+	Model   *model.Decoder // trained in place, unless the run is resumed
+	Source  Source
+	Dir     string // the run's folder: metrics, checkpoints, snapshots
+	Threads int    // that an operator may use; 0: as the calling OS thread has it
+	Resume  bool   // go on from the latest checkpoint in Dir, if there is one
 
 	Save func(dir string, d *model.Decoder) error // writes a model, nil: d.Save(dir)
 	Eval Evaluate                                 // nil: no evaluation
@@ -38,6 +39,7 @@ type SFTParts struct {
 // resumed. When ctx is cancelled it finishes the step, writes a checkpoint and
 // returns an error that wraps ctx.Err().
 func SFT(ctx context.Context, c SFTConfig, p SFTParts) (*model.Decoder, error) {
+	defer holdThread(p.Threads)()
 	r, err := openSFT(c, p)
 	if err != nil {
 		return nil, fmt.Errorf("sft: %w", err)
