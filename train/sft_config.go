@@ -48,7 +48,7 @@ func MiniSFT() SFTConfig {
 		LearningRate: 2e-3, LearningRateFloor: 0.1, WarmupSteps: 50,
 		AdamBeta1: 0.9, AdamBeta2: 0.98, AdamEpsilon: 1e-8, WeightDecay: 0.01, GradientNormMax: 1,
 		LogEvery: 50, EvalEvery: 500, CheckpointEvery: 250,
-		SnapshotSteps: []int{2000, 2200, 2400, 2600, 2800, 3000, 3500, 4000, 4500, 5000},
+		SnapshotSteps: []int{1600, 1800, 2000, 2200, 2400, 2600, 2800, 3000, 3500, 4000, 4500, 5000},
 	}
 }
 
