@@ -52,10 +52,13 @@ func (w *wikiWorkplace) devScores(ctx context.Context, _ int, d *model.Decoder) 
 		if err != nil {
 			return nil, err
 		}
-		r.Set("eval/"+datasets.HorizonName(h.questions)+"_f1", meanF1(records))
+		r.Set(devMetric(h.questions), meanF1(records))
 	}
 	return r, nil
 }
+
+// devMetric names the dev score at a horizon.
+func devMetric(questions int) string { return "eval/" + datasets.HorizonName(questions) + "_f1" }
 
 func meanF1(records []eval.TaskRecord) float64 {
 	sum := 0.0

@@ -40,7 +40,9 @@ type layer struct {
 //
 // Projections are normal with standard deviation 1/sqrt(inputs), half of that
 // where they write to the residual stream.
-// The embedding is normal with standard deviation 1/sqrt(D), so that tied
+// The embedding is normal with standard deviation 1, as large as what the layers
+// add to the residual stream; with 1/sqrt(D) a small decoder learns to copy far
+// later. Where it is tied, the final norm starts at 1/sqrt(D) instead of 1, so that
 // logits start with a deviation of about 1.
 func New(c Config, seed uint64) (*Decoder, error) {
 	if err := c.Validate(); err != nil {
@@ -53,7 +55,7 @@ func New(c Config, seed uint64) (*Decoder, error) {
 		for j := range data {
 			switch s.kind {
 			case kindNorm:
-				data[j] = 1
+				data[j] = float32(s.std)
 			case kindWeight:
 				data[j] = float32(rng.NormFloat64() * s.std)
 			}
@@ -174,7 +176,7 @@ type slotKind int
 
 const (
 	kindWeight slotKind = iota // normal
-	kindNorm                   // ones
+	kindNorm                   // one value throughout
 	kindBias                   // zeros
 )
 
@@ -184,7 +186,7 @@ type slot struct {
 	name  string
 	shape []int64
 	kind  slotKind
-	std   float64
+	std   float64 // of a weight; a norm's value
 	parts []part
 }
 
@@ -208,7 +210,7 @@ func (c *Config) slots() []slot {
 	q, kv := int64(c.NumAttentionHeads*c.HeadDim), int64(c.NumKeyValueHeads*c.HeadDim)
 	var slots []slot
 	norm := func(name string) {
-		slots = append(slots, slot{name: name, shape: []int64{hidden}, kind: kindNorm, parts: []part{{name, hidden}}})
+		slots = append(slots, slot{name: name, shape: []int64{hidden}, kind: kindNorm, std: 1, parts: []part{{name, hidden}}})
 	}
 	linear := func(prefix, fused string, in int64, scale float64, bias bool, parts ...part) {
 		w := slot{name: prefix + fused + ".weight", std: scale / math.Sqrt(float64(in))}
@@ -225,7 +227,7 @@ func (c *Config) slots() []slot {
 			slots = append(slots, b)
 		}
 	}
-	linear("model.", "embed_tokens", hidden, 1, false, part{"embed_tokens", int64(c.VocabSize)})
+	linear("model.", "embed_tokens", hidden, math.Sqrt(float64(hidden)), false, part{"embed_tokens", int64(c.VocabSize)})
 	for i := range c.NumHiddenLayers {
 		at := fmt.Sprintf("model.layers.%d.", i)
 		norm(at + "input_layernorm.weight")
@@ -236,6 +238,9 @@ func (c *Config) slots() []slot {
 		linear(at+"mlp.", "down_proj", ffn, 0.5, c.mlpBias(), part{"down_proj", hidden})
 	}
 	norm("model.norm.weight")
+	if c.TieWordEmbeddings {
+		slots[len(slots)-1].std = 1 / math.Sqrt(float64(hidden))
+	}
 	if !c.TieWordEmbeddings {
 		linear("", "lm_head", hidden, 1, false, part{"lm_head", int64(c.VocabSize)})
 	}

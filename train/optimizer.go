@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/memopd/memopd-bench/torch"
 )
@@ -12,22 +13,43 @@ import (
 type optimizer struct {
 	*torch.AdamW
 	tensors []*torch.Tensor
+	rates   []float64 // of each group, in units of the learning rate
 }
 
 // adamConfig holds the settings of one optimizer.
 type adamConfig struct {
 	LearningRate, Beta1, Beta2, Epsilon, WeightDecay float64
+
+	Rates map[string]float64 // by parameter, in units of LearningRate; absent is 1
 }
 
 func newOptimizer(params []torch.Named, c adamConfig) *optimizer {
-	o := &optimizer{AdamW: torch.NewAdamW(
-		torch.AdamWConfig{Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Epsilon},
-		torch.ParamGroup{Params: params, LR: c.LearningRate, WeightDecay: c.WeightDecay},
-	)}
+	o := &optimizer{}
+	var groups []torch.ParamGroup
 	for _, p := range params {
 		o.tensors = append(o.tensors, p.Tensor)
+		rate, ok := c.Rates[p.Name]
+		if !ok {
+			rate = 1
+		}
+		i := slices.Index(o.rates, rate)
+		if i < 0 {
+			i = len(groups)
+			o.rates = append(o.rates, rate)
+			groups = append(groups, torch.ParamGroup{WeightDecay: c.WeightDecay})
+		}
+		groups[i].Params = append(groups[i].Params, p)
 	}
+	o.AdamW = torch.NewAdamW(torch.AdamWConfig{Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Epsilon}, groups...)
+	o.SetLR(c.LearningRate)
 	return o
+}
+
+// SetLR sets the learning rate, each parameter's in its proportion.
+func (o *optimizer) SetLR(rate float64) {
+	for i := range o.Groups {
+		o.Groups[i].LR = rate * o.rates[i]
+	}
 }
 
 // clip scales the gradients to a global norm of at most most, and returns the norm before.

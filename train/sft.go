@@ -142,7 +142,9 @@ func (r *sftRun) start() error {
 
 func (r *sftRun) adam() adamConfig {
 	return adamConfig{LearningRate: r.c.LearningRate, Beta1: r.c.AdamBeta1, Beta2: r.c.AdamBeta2,
-		Epsilon: r.c.AdamEpsilon, WeightDecay: r.c.WeightDecay}
+		Epsilon: r.c.AdamEpsilon, WeightDecay: r.c.WeightDecay, Rates: map[string]float64{
+			"model.embed_tokens.weight": r.c.EmbeddingRate, "model.norm.weight": 1 / r.c.EmbeddingRate,
+		}}
 }
 
 // fillPool makes the pool that the state names, and goes on to the next where

@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 // SFTConfig holds the settings of supervised fine-tuning. The command line and
@@ -25,6 +26,7 @@ type SFTConfig struct {
 
 	LearningRate      float64 `json:"learning_rate" flag:"learning-rate" help:"peak learning rate"`
 	LearningRateFloor float64 `json:"learning_rate_floor" flag:"learning-rate-floor" help:"share of the peak that the cosine ends at"`
+	EmbeddingRate     float64 `json:"embedding_rate" flag:"embedding-rate" help:"the embedding's learning rate, and one over the final norm's, in units of the learning rate; the square root of the width suits a new tied decoder, 1 a trained one"`
 	WarmupSteps       int     `json:"warmup_steps" flag:"warmup-steps" help:"steps of linear warm-up"`
 	AdamBeta1         float64 `json:"adam_beta1" flag:"adam-beta1" help:"decay of AdamW's first moment"`
 	AdamBeta2         float64 `json:"adam_beta2" flag:"adam-beta2" help:"decay of AdamW's second moment"`
@@ -42,13 +44,13 @@ type SFTConfig struct {
 // format and skill in some 40 minutes on one thread.
 func MiniSFT() SFTConfig {
 	return SFTConfig{
-		Steps: 5500, TokensPerStep: 3072, ExamplesPerPool: 1024, CallsPerTrajectory: 4,
-		FlattenedTokensMax: 512,
-		DrillSteps:         1500, DrillLengths: []int{16, 24, 32, 48, 64},
-		LearningRate: 2e-3, LearningRateFloor: 0.1, WarmupSteps: 50,
+		Steps: 4000, TokensPerStep: 3072, ExamplesPerPool: 1024, CallsPerTrajectory: 4,
+		FlattenedShare: 0.1, FlattenedTokensMax: 512,
+		DrillSteps: 1500, DrillLengths: []int{16, 24, 32, 48, 64},
+		LearningRate: 2e-3, LearningRateFloor: 0.1, EmbeddingRate: math.Sqrt(128), WarmupSteps: 50,
 		AdamBeta1: 0.9, AdamBeta2: 0.98, AdamEpsilon: 1e-8, WeightDecay: 0.01, GradientNormMax: 1,
 		LogEvery: 50, EvalEvery: 500, CheckpointEvery: 250,
-		SnapshotSteps: []int{1600, 1800, 2000, 2200, 2400, 2600, 2800, 3000, 3500, 4000, 4500, 5000},
+		SnapshotSteps: []int{1000, 1200, 1400, 1600, 1700, 1800, 1900, 2000, 2100, 2200, 2300, 2400, 2500, 3000, 3500},
 	}
 }
 
@@ -81,6 +83,7 @@ func (c SFTConfig) Validate() error {
 		bad(n >= 2, "drill_lengths has %d, want at least 2", n)
 	}
 	bad(c.LearningRate > 0, "learning_rate is %g, want more than 0", c.LearningRate)
+	bad(c.EmbeddingRate > 0, "embedding_rate is %g, want more than 0", c.EmbeddingRate)
 	bad(c.LearningRateFloor >= 0 && c.LearningRateFloor <= 1, "learning_rate_floor is %g, want 0 to 1", c.LearningRateFloor)
 	bad(c.AdamBeta1 >= 0 && c.AdamBeta1 < 1, "adam_beta1 is %g, want 0 to 1", c.AdamBeta1)
 	bad(c.AdamBeta2 >= 0 && c.AdamBeta2 < 1, "adam_beta2 is %g, want 0 to 1", c.AdamBeta2)
