@@ -209,6 +209,10 @@ func TestClipGradNorm(t *testing.T) {
 	if norm := ClipGradNorm([]*Tensor{p}, 1); norm != 0 {
 		t.Errorf("no gradients: norm %g", norm)
 	}
+	p.SetGrad(FromFloat32([]float32{0.8, 0}))
+	if norm := ClipGradNorm([]*Tensor{p}, 1); p.Grad().Float32s()[0] != 0.8 {
+		t.Errorf("a norm of %g below the limit changed the gradient: %v", norm, p.Grad().Float32s())
+	}
 	p.SetGrad(FromFloat32([]float32{float32(math.Inf(1)), 1}))
 	if norm := ClipGradNorm([]*Tensor{p}, 1); !math.IsInf(norm, 1) || p.Grad().Float32s()[1] != 1 {
 		t.Errorf("infinite norm: %g, gradient %v", norm, p.Grad().Float32s())
