@@ -91,7 +91,7 @@ func TestBuildKilled(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(5, 5))
 	counts := map[string]int{}
-	for range 12 {
+	for range 6 {
 		cmd := child(t, "build", dir, path)
 		cmd.Stderr = nil
 		if err := cmd.Start(); err != nil {

@@ -17,7 +17,7 @@ const bleveMetaName = "index_meta.json"
 
 // OpenOptions says how an index is opened; the zero value is a good choice.
 type OpenOptions struct {
-	SkipChecksums bool          // do not read every byte first (about a second for 2 GB); sizes are checked all the same
+	SkipChecksums bool          // do not read every byte first; sizes are checked all the same, but an altered bit can change results unnoticed
 	LockTimeout   time.Duration // how long to wait while another program writes to the folder; 0: 5 s
 }
 
