@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,6 +45,9 @@ func TestTaskFileRoundTrip(t *testing.T) {
 	if got := collectTasks(t, path); !reflect.DeepEqual(got, sampleTasks()) {
 		t.Errorf("read back %+v", got)
 	}
+	if got := extraInfo(t, path); got != "[{test 0} {test 1}]" {
+		t.Errorf("extra_info is %s", got)
+	}
 	read, err := SumFile(path)
 	if read.Records = 2; err != nil || read != sum {
 		t.Errorf("the file is %+v, the writer says %+v: %v", read, sum, err)
@@ -55,6 +59,38 @@ func TestTaskFileRoundTrip(t *testing.T) {
 	left, _ := filepath.Glob(filepath.Join(dir, ".*"))
 	if len(left) != 0 {
 		t.Errorf("left over: %q", left)
+	}
+}
+
+// extraInfo reads a column that is there for others' programs.
+func extraInfo(t *testing.T, path string) string {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, err := openParquet(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type info struct {
+		Split string
+		Index int
+	}
+	var out []info
+	for {
+		raw, err := p.next()
+		if err == io.EOF {
+			return fmt.Sprint(out)
+		}
+		var row struct {
+			Extra info `json:"extra_info"`
+		}
+		if err != nil || json.Unmarshal(raw, &row) != nil {
+			t.Fatal(err)
+		}
+		out = append(out, row.Extra)
 	}
 }
 
