@@ -33,6 +33,8 @@ fail() {
 . "$root/scripts/lib/toolchain.sh"
 # shellcheck source=scripts/lib/libtorch.sh
 . "$root/scripts/lib/libtorch.sh"
+# shellcheck source=scripts/lib/blas.sh
+. "$root/scripts/lib/blas.sh"
 # shellcheck source=scripts/lib/apt.sh
 . "$root/scripts/lib/apt.sh"
 
@@ -40,7 +42,7 @@ fail() {
 # of the tools. A file that vanished leaves its line out.
 fingerprint() {
   printf '%s\n' "${LIBTORCH-}" "${CC-}" "${CXX-}" "${PYTHONPATH-}" "${VIRTUAL_ENV-}" \
-    "${PYENV_VERSION-}" "$sysroot" "$(command -v go)" "$(command -v python3)" "$(command -v g++)"
+    "${PYENV_VERSION-}" "$sysroot" "$(command -v go)" "$(command -v python3)" "$(command -v g++)" "$(processor)"
   stat -L -c '%n %s %Y' "$root/go.mod" "$root"/scripts/setup.sh "$root"/scripts/lib/*.sh "$@" 2>/dev/null || true
 }
 
@@ -59,6 +61,7 @@ write_env() {
     # shellcheck disable=SC2016 # for the shell that sources it to expand
     if [[ -n $go_folder ]]; then printf 'export PATH=%q:"$PATH"\n' "$go_folder"; fi
     libtorch_exports
+    blas_exports
   } >"$state/env.sh.new"
   if cmp -s "$state/env.sh.new" "$state/env.sh"; then
     rm "$state/env.sh.new"

@@ -20,6 +20,12 @@ func NumThreads() int { return ctorch.Threads() }
 // Version is the libtorch that the binding was compiled against, such as "1.13.1".
 func Version() string { return ctorch.Version() }
 
+// BLASCore names the processor that OpenBLAS takes this one for, "" where
+// libtorch does without OpenBLAS. One that is too new for its release gets the
+// kernels of "Prescott", of 2004, which are several times slower;
+// OPENBLAS_CORETYPE in the environment chooses better ones.
+func BLASCore() string { return ctorch.BLASCore() }
+
 // CUDADevices counts the CUDA devices that answer; 0 in a CPU build.
 func CUDADevices() int { return ctorch.CUDADevices() }
 

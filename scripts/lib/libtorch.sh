@@ -89,8 +89,9 @@ flags_for() {
   fi
 }
 
-# try_libtorch ROOT: compiles, links and runs a program of a few lines. The
-# first lines of what went wrong are in $state/try.log.
+# try_libtorch ROOT: compiles, links and runs a program of a few lines, which
+# prints the processor that OpenBLAS takes this one for. The first lines of what
+# went wrong are in $state/try.log.
 try_libtorch() {
   local cxxflags=() ldflags=() cxx
   read -ra cxx <<<"${CXX:-g++}"
@@ -98,9 +99,15 @@ try_libtorch() {
   flags_for "$1"
   cat >"$state/try.cc" <<'CC'
 #include <c10/util/Exception.h>
+#include <dlfcn.h>
+#include <cstdio>
 #include <string>
 namespace at { std::string show_config(); }
-int main() { TORCH_CHECK(!at::show_config().empty(), "no configuration"); }
+int main() {
+  TORCH_CHECK(!at::show_config().empty(), "no configuration");
+  auto core = reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  if (core) std::puts(core());
+}
 CC
   "${cxx[@]}" "${cxxflags[@]}" "$state/try.cc" -o "$state/try" "${ldflags[@]}" 2>"$state/try.log" &&
     "$state/try" >/dev/null 2>>"$state/try.log"

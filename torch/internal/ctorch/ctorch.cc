@@ -273,6 +273,11 @@ int mb_cuda_devices(void) {
   }
 }
 
+const char* mb_blas_core(void) {
+  static auto name = reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  return name ? name() : "";
+}
+
 const char* mb_version(void) { return TORCH_VERSION; }
 
 }  // extern "C"

@@ -55,6 +55,7 @@ int mb_threads(void);
 char* mb_seed(uint64_t seed);
 int mb_cuda_devices(void);
 const char* mb_version(void);
+const char* mb_blas_core(void);  // the processor that OpenBLAS takes this one for; "" without OpenBLAS
 
 #ifdef __cplusplus
 }

@@ -87,6 +87,9 @@ func CUDADevices() int { return int(C.mb_cuda_devices()) }
 // Version is the libtorch that the package was compiled against.
 func Version() string { return C.GoString(C.mb_version()) }
 
+// BLASCore is the processor that OpenBLAS takes this one for, "" without OpenBLAS.
+func BLASCore() string { return C.GoString(C.mb_blas_core()) }
+
 func cbool(b bool) C.int {
 	if b {
 		return 1
