@@ -1,6 +1,9 @@
 package model
 
 import (
+	"math"
+	"strings"
+
 	"github.com/memopd/memopd-bench/torch"
 )
 
@@ -14,19 +17,20 @@ type layoutTensors struct {
 type groupTensors struct {
 	rows          int64
 	queries, keys *torch.Tensor // (R*C), (R*(P+C)); keys is nil where it would equal queries
-	mask          *torch.Tensor // (1 or R, 1, C, P+C), nil for plain causal rows
+	mask          *torch.Tensor // (1 or R, 1, C, P+C)
+	causal        bool          // no prefix: the mask is the plain causal one
 }
 
 func (l *layout) tensors() *layoutTensors {
 	t := &layoutTensors{back: torch.FromInt64(l.back)}
 	for i := range l.groups {
 		g := &l.groups[i]
-		gt := groupTensors{rows: int64(g.rows), queries: torch.FromInt64(g.queries)}
+		gt := groupTensors{rows: int64(g.rows), queries: torch.FromInt64(g.queries), causal: g.prefix == 0}
 		if g.prefix > 0 {
 			gt.keys = torch.FromInt64(g.keys)
-			values, rows := g.mask()
-			gt.mask = torch.FromFloat32(values, int64(rows), 1, int64(g.own), int64(g.prefix+g.own))
 		}
+		values, rows := g.mask()
+		gt.mask = torch.FromFloat32(values, int64(rows), 1, int64(g.own), int64(g.prefix+g.own))
 		t.groups = append(t.groups, gt)
 	}
 	return t
@@ -44,8 +48,30 @@ func (g *groupTensors) attention(q, k, v *torch.Tensor) *torch.Tensor {
 	q = g.gather(q, g.queries, 1)
 	k = g.gather(k, keys, heads/k.Dim(1))
 	v = g.gather(v, keys, heads/v.Dim(1))
-	out := torch.ScaledDotProductAttention(q, k, v, g.mask, g.mask == nil)
+	var out *torch.Tensor
+	switch {
+	case !fusedAttention:
+		out = composedAttention(q, k, v, g.mask)
+	case g.causal:
+		out = torch.ScaledDotProductAttention(q, k, v, nil, true)
+	default:
+		out = torch.ScaledDotProductAttention(q, k, v, g.mask, false)
+	}
 	return out.Transpose(1, 2)
+}
+
+// fusedAttention tells whether libtorch has an attention operator of its own, as it has from 2.0.
+var fusedAttention = !strings.HasPrefix(torch.Version(), "1.")
+
+// composedAttention is softmax(q k' / sqrt(E) + mask) v over (R, H, places, E),
+// with the mask (1 or R, 1, C, P+C) added in place.
+func composedAttention(q, k, v, mask *torch.Tensor) *torch.Tensor {
+	rows, heads, size := q.Dim(0), q.Dim(1), q.Dim(3)
+	flat := func(x *torch.Tensor) *torch.Tensor { return x.Reshape(rows*heads, -1, size) }
+	scores := flat(q.MulScalar(1 / math.Sqrt(float64(size)))).Bmm(flat(k).Transpose(1, 2))
+	own, keys := scores.Dim(1), scores.Dim(2)
+	weights := scores.View(rows, heads, own, keys).Add_(mask, 1).Softmax(-1)
+	return weights.View(rows*heads, own, keys).Bmm(flat(v)).View(rows, heads, own, size)
 }
 
 // gather is rows of x (N, heads, E) as (R, heads*repeat, places, E).

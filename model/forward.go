@@ -110,8 +110,9 @@ func (d *Decoder) project(w *layer, x *torch.Tensor, r rotation) (q, k, v *torch
 	c := &d.Config
 	heads, kv, size := int64(c.NumAttentionHeads), int64(c.NumKeyValueHeads), int64(c.HeadDim)
 	qkv := x.RMSNorm(w.inputNorm, c.RMSNormEps).Linear(w.qkv, w.qkvBias).View(-1, heads+2*kv, size)
-	qk := r.rotate(qkv.Narrow(1, 0, heads+kv))
-	return qk.Narrow(1, 0, heads), qk.Narrow(1, heads, kv), qkv.Narrow(1, heads+kv, kv)
+	parts := qkv.SplitSizes([]int64{heads + kv, kv}, 1)
+	qk := r.rotate(parts[0]).SplitSizes([]int64{heads, kv}, 1)
+	return qk[0], qk[1], parts[1]
 }
 
 // attend is the attention of one layer, projected back to the residual stream,

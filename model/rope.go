@@ -63,7 +63,7 @@ func (t *ropeTable) at(positions []int32) rotation {
 // rotate turns x (N, heads, E) by its positions: x cos + swap(x) sin, where swap
 // exchanges the halves of a head.
 func (r rotation) rotate(x *torch.Tensor) *torch.Tensor {
-	half := x.Dim(-1) / 2
-	swapped := torch.Cat([]*torch.Tensor{x.Narrow(-1, half, half), x.Narrow(-1, 0, half)}, -1)
+	halves := x.Chunk(2, -1)
+	swapped := torch.Cat([]*torch.Tensor{halves[1], halves[0]}, -1)
 	return x.Mul(r.cos).Addcmul_(swapped, r.sin, 1)
 }
