@@ -149,11 +149,10 @@ func (c *Corpus) place(err error) error {
 func (c *Corpus) finishFile() error {
 	f := c.file
 	c.file = nil
-	sum, err := f.lines.sum()
-	if err = errors.Join(err, f.lines.close()); err != nil {
+	if err := f.lines.close(); err != nil {
 		return fmt.Errorf("corpus: %s: %w", f.path, err)
 	}
-	f.input.SHA256, f.input.Bytes = sum, f.lines.read
+	f.input.SHA256, f.input.Bytes = f.lines.sum(), f.lines.read
 	f.input.Documents -= f.input.Skipped
 	c.done += f.lines.read
 	c.inputs = append(c.inputs, f.input)

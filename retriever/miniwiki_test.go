@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -150,7 +152,11 @@ func searchNames(t testing.TB, x *Index, docs []Document) nameSearches {
 // A search for a name gives the document of that name first; the log says what
 // the weight of titles does, and how long observations are.
 func TestMiniWikiTitledFirst(t *testing.T) {
-	docs := miniWorlds(70, 120)
+	worlds := 70
+	if raceEnabled() { // many times slower, and one goroutine has no races
+		worlds = 2
+	}
+	docs := miniWorlds(worlds, 120)
 	x := indexOf(t, docs)
 	r := searchNames(t, x, docs)
 	t.Logf("%d names: %.2f %% titled first, margin %.2f; tokens an observation: k=1 %.1f, k=2 %.1f, k=3 %.1f",
@@ -191,4 +197,9 @@ func cpuSeconds(t testing.TB) float64 {
 		t.Fatal(err)
 	}
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+func raceEnabled() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
