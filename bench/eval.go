@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -252,6 +253,9 @@ func printEvaluation(o evalOptions, rows []results.TaskRow) error {
 	}
 	if err := results.SummaryTable(summaries, false).WriteText(os.Stdout); err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(summaries, func(s results.Summary) bool { return s.Changes != nil }) {
+		return nil
 	}
 	fmt.Println()
 	return results.ChangeTable(summaries, o.Baseline, results.PublishedNumbers()).WriteText(os.Stdout)

@@ -25,7 +25,7 @@ type indexOptions struct {
 func newIndex() *cobra.Command {
 	var o indexOptions
 	defaults := func() error {
-		o = indexOptions{Dir: filepath.Join("data", "index"), Format: "auto", Analyser: string(retriever.AnalyserEnglish)}
+		o = indexOptions{Dir: filepath.Join("data", "index"), Format: "auto", Analyser: string(retriever.AnalyserEnglish), TitleBoost: retriever.DefaultBuildOptions().TitleBoost}
 		return nil
 	}
 	cmd := command(&cobra.Command{
