@@ -8,16 +8,16 @@ import (
 const cacheStep = 64
 
 // cache holds keys and values of the rows in generation, one tensor each a
-// layer: (rowsMax, K, length, E), a token at the place of its position.
+// layer: (rowsMax, length, K*E), a token at the place of its position.
 type cache struct {
-	rowsMax, heads, size int64
-	length               int64
-	keys, values         []*torch.Tensor
+	rowsMax, width int64
+	length         int64
+	keys, values   []*torch.Tensor
 }
 
 func newCache(c *Config, rowsMax int) *cache {
 	return &cache{
-		rowsMax: int64(rowsMax), heads: int64(c.NumKeyValueHeads), size: int64(c.HeadDim),
+		rowsMax: int64(rowsMax), width: int64(c.NumKeyValueHeads * c.HeadDim),
 		keys: make([]*torch.Tensor, c.NumHiddenLayers), values: make([]*torch.Tensor, c.NumHiddenLayers),
 	}
 }
@@ -33,9 +33,9 @@ func (c *cache) reserve(tokens int) {
 	for _, list := range [][]*torch.Tensor{c.keys, c.values} {
 		for i, old := range list {
 			// Zeros, since what is masked must still be finite.
-			list[i] = torch.Zeros(torch.Float32, c.rowsMax, c.heads, length, c.size).Own()
+			list[i] = torch.Zeros(torch.Float32, c.rowsMax, length, c.width).Own()
 			if old != nil {
-				list[i].Narrow(2, 0, c.length).Copy_(old)
+				list[i].Narrow(1, 0, c.length).Copy_(old)
 				old.Free()
 			}
 		}
@@ -43,23 +43,19 @@ func (c *cache) reserve(tokens int) {
 	c.length = length
 }
 
-// index lists the flat places (heads first) of tokens in the view
-// (rowsMax*K*length, E) that write uses, K a token: token i is in row rows[i] at
-// places[i].
+// index is where write puts tokens: token i in row rows[i] at places[i].
 func (c *cache) index(rows, places []int) *torch.Tensor {
-	index := make([]int64, 0, len(rows)*int(c.heads))
+	index := make([]int64, len(rows))
 	for i, r := range rows {
-		for h := range c.heads {
-			index = append(index, (int64(r)*c.heads+h)*c.length+int64(places[i]))
-		}
+		index[i] = int64(r)*c.length + int64(places[i])
 	}
 	return torch.FromInt64(index)
 }
 
 // write stores k and v (N, K, E) of a layer at an index made by index.
 func (c *cache) write(layer int, index, k, v *torch.Tensor) {
-	c.keys[layer].View(-1, c.size).IndexCopy_(0, index, k.Reshape(-1, c.size))
-	c.values[layer].View(-1, c.size).IndexCopy_(0, index, v.Reshape(-1, c.size))
+	c.keys[layer].View(-1, c.width).IndexCopy_(0, index, k.Reshape(-1, c.width))
+	c.values[layer].View(-1, c.width).IndexCopy_(0, index, v.Reshape(-1, c.width))
 }
 
 // move copies the first tokens places of row from over row to.
@@ -68,8 +64,8 @@ func (c *cache) move(from, to, tokens int) {
 	defer s.Close()
 	for _, list := range [][]*torch.Tensor{c.keys, c.values} {
 		for _, t := range list {
-			source := t.Select(0, int64(from)).Narrow(1, 0, int64(tokens))
-			t.Select(0, int64(to)).Narrow(1, 0, int64(tokens)).Copy_(source)
+			source := t.Select(0, int64(from)).Narrow(0, 0, int64(tokens))
+			t.Select(0, int64(to)).Narrow(0, 0, int64(tokens)).Copy_(source)
 		}
 	}
 }

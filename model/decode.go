@@ -43,7 +43,7 @@ func (d *Decoder) decodeStep(c *cache, ids []int64, places []int) []float32 {
 	}
 	step := decodeInputs{
 		cache: c, index: c.index(rows, places), rotation: d.rope.at(positions),
-		mask: lengthMask(places, longest), rows: int64(len(ids)), length: int64(longest),
+		mask: lengthMask(places, longest), blocks: headBlocks(&d.Config), rows: int64(len(ids)), length: int64(longest),
 	}
 	x := torch.Embedding(d.embed, torch.FromInt64(ids)) // (rows, D)
 	for i := range d.layers {
@@ -58,7 +58,8 @@ type decodeInputs struct {
 	cache        *cache
 	index        *torch.Tensor
 	rotation     rotation
-	mask         *torch.Tensor // (rows, 1, 1, length)
+	mask         *torch.Tensor // (rows, 1, length)
+	blocks       *torch.Tensor // (H, K, 1)
 	rows, length int64
 }
 
@@ -70,19 +71,33 @@ func lengthMask(places []int, length int) *torch.Tensor {
 			values[r*length+k] = negativeInfinity
 		}
 	}
-	return torch.FromFloat32(values, int64(len(places)), 1, 1, int64(length))
+	return torch.FromFloat32(values, int64(len(places)), 1, int64(length))
+}
+
+// headBlocks is 1 where a query head uses a key-value head.
+func headBlocks(c *Config) *torch.Tensor {
+	heads, kv := c.NumAttentionHeads, c.NumKeyValueHeads
+	values := make([]float32, heads*kv)
+	for h := range heads {
+		values[h*kv+h*kv/heads] = 1
+	}
+	return torch.FromFloat32(values, int64(heads), int64(kv), 1)
 }
 
 // attendCache adds the step's keys and values to the cache and attends to it.
+//
+// One small matrix product a row and head would cost more in calls than in
+// arithmetic. So a row's queries become one block-diagonal matrix (H, K*E) that
+// meets all its key-value heads at once, and of the result the blocks are taken.
 func (d *Decoder) attendCache(i int, x *torch.Tensor, step *decodeInputs) *torch.Tensor {
 	w, c := &d.layers[i], step.cache
 	q, k, v := d.project(w, x, step.rotation)
 	c.write(i, step.index, k, v)
-	shared := q.Dim(1) / c.heads // query heads a key-value head
-	q = q.MulScalar(1/math.Sqrt(float64(c.size))).Reshape(step.rows*c.heads, shared, c.size)
-	keys := c.keys[i].Narrow(0, 0, step.rows).Narrow(2, 0, step.length).View(step.rows*c.heads, step.length, c.size)
-	values := c.values[i].Narrow(0, 0, step.rows).Narrow(2, 0, step.length).View(step.rows*c.heads, step.length, c.size)
-	scores := q.Bmm(keys.Transpose(1, 2)).View(step.rows, c.heads, shared, step.length)
-	weights := scores.Add_(step.mask, 1).Softmax(-1).View(step.rows*c.heads, shared, step.length)
-	return weights.Bmm(values).View(step.rows, -1).Linear(w.out, w.outBias)
+	heads, kv, size := q.Dim(1), k.Dim(1), q.Dim(2)
+	q = q.MulScalar(1/math.Sqrt(float64(size))).Unsqueeze(2).Mul(step.blocks).View(step.rows, heads, kv*size)
+	keys := c.keys[i].Narrow(0, 0, step.rows).Narrow(1, 0, step.length)
+	values := c.values[i].Narrow(0, 0, step.rows).Narrow(1, 0, step.length)
+	weights := q.Bmm(keys.Transpose(1, 2)).Add_(step.mask, 1).Softmax(-1) // (rows, H, length)
+	out := weights.Bmm(values).View(step.rows, heads, kv, size).Mul(step.blocks)
+	return out.SumDim([]int{2}, false).View(step.rows, -1).Linear(w.out, w.outBias)
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/memopd/memopd-bench/align"
@@ -207,4 +209,27 @@ func sum(total, more [][]float32) [][]float32 {
 		}
 	}
 	return total
+}
+
+// TestSameForwardIsBitIdentical holds that the same batch gives the same bits.
+func TestSameForwardIsBitIdentical(t *testing.T) {
+	d := newModel(t, tiny(Llama), 7, 1)
+	packed, _ := episode(rand.New(rand.NewPCG(1, 1)), 50, 5, 20)
+	logits, grads := score(d, []*align.Packed{packed})
+	again, gradsAgain := score(d, []*align.Packed{packed})
+	if !slices.Equal(logits, again) || !reflect.DeepEqual(grads, gradsAgain) {
+		t.Error("logits or gradients differ between two passes")
+	}
+}
+
+// TestFrozenTakesNoGradient holds that a frozen decoder records nothing.
+func TestFrozenTakesNoGradient(t *testing.T) {
+	d := newModel(t, tiny(Llama), 7, 1)
+	d.Freeze()
+	packed, _ := episode(rand.New(rand.NewPCG(1, 1)), 50, 2, 5)
+	s := torch.NewScope()
+	defer s.Close()
+	if d.Hidden([]*align.Packed{packed}).RequiresGrad() {
+		t.Error("the hidden states ask for gradients")
+	}
 }
