@@ -60,6 +60,15 @@ func (w *wikiWorkplace) devScores(ctx context.Context, _ int, d *model.Decoder) 
 // devMetric names the dev score at a horizon.
 func devMetric(questions int) string { return "eval/" + datasets.HorizonName(questions) + "_f1" }
 
+// devLine renders dev scores for a terminal.
+func devLine(r train.Record) string {
+	var names []string
+	for _, m := range r {
+		names = append(names, m.Name)
+	}
+	return r.Line(names...)
+}
+
 func meanF1(records []eval.TaskRecord) float64 {
 	sum := 0.0
 	for _, r := range records {

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/memopd/memopd-bench/results"
+	"github.com/memopd/memopd-bench/train"
+)
+
+// The test binary is bench itself when this variable is set, so that tests run
+// whole commands in processes of their own.
+const asBench = "MEMOPD_TEST_AS_BENCH"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asBench) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// workplace is a folder in which commands run.
+type workplace struct {
+	t   *testing.T
+	dir string
+}
+
+func newWorkplace(t *testing.T) workplace { return workplace{t, t.TempDir()} }
+
+// bench runs a command line and returns what it printed and its exit status.
+func (w workplace) bench(line string) (stdout, stderr string, status int) {
+	w.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(self, strings.Fields(line)...)
+	cmd.Dir = w.dir
+	cmd.Env = append(os.Environ(), asBench+"=1")
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		w.t.Fatal(err)
+	}
+	return out.String(), log.String(), cmd.ProcessState.ExitCode()
+}
+
+// mustBench is bench for a command that has to succeed.
+func (w workplace) mustBench(line string) (stdout string) {
+	w.t.Helper()
+	stdout, stderr, status := w.bench(line)
+	if status != 0 {
+		w.t.Fatalf("bench %s: exit %d\n%s", line, status, stderr)
+	}
+	return stdout
+}
+
+func (w workplace) records(run string) []train.Record {
+	w.t.Helper()
+	records, err := train.ReadRecords(filepath.Join(w.dir, run, train.MetricsFile))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return records
+}
+
+// All three variants train from the build's checkpoints, and the table has them.
+func TestSmokeTrainingAndEvaluation(t *testing.T) {
+	w := newWorkplace(t)
+	w.mustBench("train --preset smoke --variant memopd")
+	w.mustBench("train --preset smoke --variant ppo --steps 3")
+	w.mustBench("train --preset smoke --variant persistent --steps 3")
+
+	records := w.records("runs/smoke/memopd/seed-0")
+	if len(records) != 15 {
+		t.Fatalf("%d records, want 15", len(records))
+	}
+	first, last := meanOf(t, records[:3], "actor/teacher_kl"), meanOf(t, records[12:], "actor/teacher_kl")
+	if !(first > 0.02 && last < 0.7*first) {
+		t.Errorf("teacher KL went from %.3f to %.3f, want it to fall by 30 %%", first, last)
+	}
+	for _, r := range records {
+		if p99, _ := r.Get("rce/p99"); !(p99 <= 1e-4) {
+			t.Errorf("rce/p99 is %g, want 1e-4 at most", p99)
+		}
+	}
+
+	var rows []results.Record
+	out := w.mustBench("eval --preset smoke --horizon q2,q8 --tasks 8 --timed-tasks 1 --json")
+	if err := json.Unmarshal([]byte(out), &rows); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	var got []string
+	for _, r := range rows {
+		got = append(got, r.Horizon+" "+r.Variant)
+		if r.Tasks != 8 || r.PeakContext <= 0 || r.Dependency <= 0 || r.InferenceSeconds == nil || *r.InferenceSeconds <= 0 {
+			t.Errorf("row %+v", r)
+		}
+	}
+	want := "q2 sft, q2 ppo, q2 persistent, q2 memopd, q8 sft, q8 ppo, q8 persistent, q8 memopd"
+	if text := strings.Join(got, ", "); text != want {
+		t.Errorf("rows %s, want %s", text, want)
+	}
+	table := w.mustBench("eval --preset smoke --horizon q2 --tasks 8 --timed-tasks 0")
+	for _, part := range []string{"EM (squad)", "F1 (mem1)", "peak context", "Change against ppo in %", "memopd"} {
+		if !strings.Contains(table, part) {
+			t.Errorf("the table lacks %q:\n%s", part, table)
+		}
+	}
+}
+
+func meanOf(t *testing.T, records []train.Record, name string) float64 {
+	t.Helper()
+	sum := 0.0
+	for _, r := range records {
+		v, ok := r.Get(name)
+		if !ok {
+			t.Fatalf("no %s in a record", name)
+		}
+		sum += v
+	}
+	return sum / float64(len(records))
+}
+
+// The same seed gives the same bits, and a stopped run goes on to the same end.
+func TestRerunAndResumeAreBitIdentical(t *testing.T) {
+	w := newWorkplace(t)
+	const line = "train --preset smoke --variant memopd --prompts-per-step 4 --seed 3 "
+	w.mustBench(line + "--steps 4 --out a")
+	w.mustBench(line + "--steps 4 --out b")
+	a, b := w.weights("a"), w.weights("b")
+	if !bytes.Equal(a, b) {
+		t.Error("two runs of one seed differ in their weights")
+	}
+	compareMetrics(t, w.records("a/smoke/memopd/seed-3"), w.records("b/smoke/memopd/seed-3"))
+
+	w.stopped(line+"--steps 4 --checkpoint-every 2 --out c", "c/smoke/memopd/seed-3")
+	w.mustBench(line + "--steps 4 --checkpoint-every 2 --out c --resume")
+	if !bytes.Equal(a, w.weights("c")) {
+		t.Error("a resumed run ends with other weights")
+	}
+	compareMetrics(t, w.records("a/smoke/memopd/seed-3"), w.records("c/smoke/memopd/seed-3"))
+}
+
+func (w workplace) weights(out string) []byte {
+	w.t.Helper()
+	data, err := os.ReadFile(filepath.Join(w.dir, out, "smoke/memopd/seed-3/model/model.safetensors"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return data
+}
+
+// stopped runs a command and kills it once it has a checkpoint.
+func (w workplace) stopped(line, run string) {
+	w.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(self, strings.Fields(line)...)
+	cmd.Dir, cmd.Env = w.dir, append(os.Environ(), asBench+"=1")
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case <-ended: // it was quicker than this loop; then its end is compared
+			return
+		default:
+		}
+		if _, _, err := train.LatestCheckpoint(filepath.Join(w.dir, run)); err == nil {
+			if err := cmd.Process.Kill(); err != nil && !strings.Contains(err.Error(), "finished") {
+				w.t.Fatal(err)
+			}
+			<-ended
+			return
+		}
+	}
+}
+
+// compareMetrics compares all metrics but those that a clock gives.
+func compareMetrics(t *testing.T, a, b []train.Record) {
+	t.Helper()
+	if len(a) != len(b) {
+		t.Fatalf("%d records and %d", len(a), len(b))
+	}
+	for i := range a {
+		x, y := untimed(a[i]), untimed(b[i])
+		if !maps.Equal(x, y) {
+			t.Errorf("record %d differs:\n%v\n%v", i, x, y)
+		}
+	}
+}
+
+func untimed(r train.Record) map[string]float64 {
+	m := map[string]float64{}
+	for _, metric := range r {
+		timed := strings.HasPrefix(metric.Name, "timing_s/") || metric.Name == "perf/throughput"
+		if !timed && metric.Value == metric.Value { // NaN equals nothing
+			m[metric.Name] = metric.Value
+		}
+	}
+	return m
+}
+
+// What a user can get wrong ends with one clear line and a status that is not 0.
+func TestWrongUseIsExplained(t *testing.T) {
+	w := newWorkplace(t)
+	for _, c := range []struct{ line, want string }{
+		{"train --variant mempod", "known: ppo, persistent, memopd"},
+		{"train --preset mega", "known: mini, smoke"},
+		{"train --steps none", "whole number"},
+		{"train --learning-rate -1", "learning_rate"},
+		{"train --nosuch", "unknown flag"},
+		{"train --config nosuch.json", "nosuch.json"},
+		{"train --reward f2 --steps 1 --preset smoke", "known: em, f1"},
+		{"train --student nosuch", "nosuch"},
+		{"eval --horizon x2", "unknown horizon"},
+		{"eval --variants memopd", "train it with bench train --variant memopd"},
+		{"eval --policy fast", "known: greedy, sample"},
+		{"eval --update none", "mem1, full"},
+		{"eval --tasks-file nosuch.parquet --index x", "nosuch.parquet"},
+		{"index --dir x nosuch.jsonl", "nosuch.jsonl"},
+		{"search --index nosuch q", "no index"},
+		{"data compose --horizon q2", "no question files"},
+		{"nosuch", "unknown command"},
+	} {
+		stdout, stderr, status := w.bench(c.line)
+		if status == 0 || stdout != "" || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "goroutine") {
+			t.Errorf("bench %s: exit %d, want an error with %q, got\n%s%s", c.line, status, c.want, stdout, stderr)
+		}
+	}
+}
