@@ -2,8 +2,8 @@
 # else by scripts/setup.sh with Debian's packages.
 #
 #   docker build -t memopd .
-#   docker run --rm -it -v "$PWD/runs:/work/runs" memopd train --variant memopd
-#   docker run --rm -it -v "$PWD/runs:/work/runs" memopd eval --horizon q16
+#   docker run --rm -it -v "$PWD/runs:/memopd/runs" memopd train --variant memopd
+#   docker run --rm -it -v "$PWD/runs:/memopd/runs" memopd eval --horizon q16
 #   docker run --rm -it --entrypoint scripts/test memopd
 
 FROM golang:1.26-bookworm AS go
@@ -12,7 +12,7 @@ FROM debian:bookworm-slim
 COPY --from=go /usr/local/go /usr/local/go
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates git \
     && rm -rf /var/lib/apt/lists/*
-WORKDIR /work
+WORKDIR /memopd
 # Packages and modules come before the sources, so that a changed source does
 # not fetch them again.
 COPY go.mod go.sum ./
@@ -21,4 +21,4 @@ COPY scripts/lib scripts/lib
 RUN scripts/setup.sh && rm -rf /var/lib/apt/lists/* && /usr/local/go/bin/go mod download
 COPY . .
 RUN scripts/bench --help
-ENTRYPOINT ["/work/scripts/bench"]
+ENTRYPOINT ["/memopd/scripts/bench"]
