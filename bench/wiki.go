@@ -40,10 +40,7 @@ func openWiki(ctx context.Context, dir string, config miniwiki.Config, seed uint
 	if err != nil {
 		return nil, err
 	}
-	if err := makeWikiData(dir, config); err != nil {
-		return nil, fmt.Errorf("mini-wiki data: %w", err)
-	}
-	index, err := openOrBuildIndex(ctx, filepath.Join(dir, indexFolder), filepath.Join(dir, datasets.DocumentsName))
+	index, err := prepareWiki(ctx, dir, config)
 	if err != nil {
 		return nil, err
 	}
@@ -56,6 +53,20 @@ func openWiki(ctx context.Context, dir string, config miniwiki.Config, seed uint
 		return nil, err
 	}
 	return &wikiWorkplace{wiki: wiki, tokenizer: tok, index: index, protocol: agent.Mini(), train: sampler}, nil
+}
+
+// prepareWiki makes data and index where they are missing, one process at a
+// time, and opens the index.
+func prepareWiki(ctx context.Context, dir string, config miniwiki.Config) (*retriever.Index, error) {
+	unlock, err := lockFolder(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := makeWikiData(dir, config); err != nil {
+		return nil, fmt.Errorf("mini-wiki data: %w", err)
+	}
+	return openOrBuildIndex(ctx, filepath.Join(dir, indexFolder), filepath.Join(dir, datasets.DocumentsName))
 }
 
 // Close releases the index.
@@ -109,10 +120,10 @@ func wikiTokenizer() (*tokenizer.Tokenizer, error) {
 }
 
 // openOrBuildIndex opens the index at dir, or builds it from a corpus file when
-// nothing is there.
+// nothing is there, or what a stopped build left.
 func openOrBuildIndex(ctx context.Context, dir, corpus string) (*retriever.Index, error) {
 	index, err := retriever.Open(dir, retriever.OpenOptions{})
-	if !errors.Is(err, retriever.ErrNoIndex) {
+	if !errors.Is(err, retriever.ErrNoIndex) && !errors.Is(err, retriever.ErrHalfBuilt) {
 		return index, err
 	}
 	if err := buildIndex(ctx, dir, []string{corpus}, retriever.CorpusOptions{}, retriever.DefaultBuildOptions()); err != nil {
