@@ -233,3 +233,51 @@ func TestFrozenTakesNoGradient(t *testing.T) {
 		t.Error("the hidden states ask for gradients")
 	}
 }
+
+// TestLogProbErrorIsSmall holds the 99th percentile of the error of the actions'
+// log-probabilities, the figure that RCE is judged by, to its limit at the mini
+// preset's size, also with attention and logits far sharper than at the start.
+func TestLogProbErrorIsSmall(t *testing.T) {
+	for _, sharp := range []float64{1, 2, 3} {
+		d := newModel(t, mini(), 9, sharp)
+		rng := rand.New(rand.NewPCG(2, 2))
+		var batch, alone []*align.Packed
+		for range 12 {
+			packed, single := episode(rng, 250, 1+rng.IntN(6), 40)
+			batch, alone = append(batch, packed), append(alone, single...)
+		}
+		want := actionLogProbs(d, alone[:1])
+		for _, one := range alone[1:] {
+			want = append(want, actionLogProbs(d, []*align.Packed{one})...)
+		}
+		got := actionLogProbs(d, batch)
+		errs := make([]float64, len(want))
+		for i := range want {
+			errs[i] = math.Abs(want[i] - got[i])
+		}
+		slices.Sort(errs)
+		p99 := errs[len(errs)*99/100]
+		t.Logf("sharp %v: %d actions, lowest log-probability %.1f, p99 %.2g, largest %.2g", sharp, len(errs), slices.Min(want), p99, errs[len(errs)-1])
+		if !(p99 <= 1e-4) {
+			t.Errorf("sharp %v: p99 of the error is %g", sharp, p99)
+		}
+	}
+}
+
+// actionLogProbs are the log-probabilities of the actions of a batch.
+func actionLogProbs(d *Decoder, batch []*align.Packed) []float64 {
+	s := torch.NewScope()
+	defer s.Close()
+	var out []float64
+	torch.NoGrad(func() {
+		var ids []int64
+		for _, p := range batch {
+			for _, a := range p.Actions {
+				ids = append(ids, int64(a.ID))
+			}
+		}
+		logProbs := d.Logits(d.Hidden(batch)).LogSoftmax(-1)
+		out = logProbs.Gather(1, torch.FromInt64(ids, int64(len(ids)), 1)).Float64s()
+	})
+	return out
+}
