@@ -15,16 +15,22 @@ type summary struct {
 	out     io.Writer
 	verbose bool
 
-	output  map[testName]*strings.Builder // of tests that have not ended
-	skips   []string                      // "package test: reason", in order, each once
-	passed  int
-	failed  int
-	skipped int
-	broken  []string // packages that failed to build, or failed outside of a test
+	output map[testName]*strings.Builder // of tests that have not ended
+	ended  map[testName]bool             // tests that passed or failed in some run
+	skips  []skip                        // in order, each test once
+	passed int
+	failed int
+	broken []string // packages that failed to build, or failed outside of a test
+}
+
+// skip is a test that did not run, and why.
+type skip struct {
+	testName
+	reason string
 }
 
 func newSummary(out io.Writer, verbose bool) *summary {
-	return &summary{out: out, verbose: verbose, output: map[testName]*strings.Builder{}}
+	return &summary{out: out, verbose: verbose, output: map[testName]*strings.Builder{}, ended: map[testName]bool{}}
 }
 
 // take brings one event into the summary.
@@ -72,16 +78,16 @@ func (s *summary) endTest(name testName, action string) {
 	switch action {
 	case "pass":
 		s.passed++
+		s.ended[name] = true
 	case "fail":
 		s.failed++
+		s.ended[name] = true
 		if !s.verbose {
 			s.print(text)
 		}
 	case "skip":
-		s.skipped++
-		line := fmt.Sprintf("%s %s: %s", name.pkg, name.test, reason(text))
-		if !slices.Contains(s.skips, line) {
-			s.skips = append(s.skips, line)
+		if !slices.ContainsFunc(s.skips, func(other skip) bool { return other.testName == name }) {
+			s.skips = append(s.skips, skip{name, reason(text)})
 		}
 	}
 }
@@ -131,10 +137,12 @@ func reason(text string) string {
 
 // finish prints the end of the summary and tells whether all is well.
 func (s *summary) finish() bool {
-	if len(s.skips) > 0 {
+	// What one run leaves out, the race detector's for one, another may have run.
+	skips := slices.DeleteFunc(slices.Clone(s.skips), func(k skip) bool { return s.ended[k.testName] })
+	if len(skips) > 0 {
 		fmt.Fprintln(s.out, "\nskipped:")
-		for _, line := range s.skips {
-			fmt.Fprintln(s.out, "  "+line)
+		for _, k := range skips {
+			fmt.Fprintf(s.out, "  %s %s: %s\n", k.pkg, k.test, k.reason)
 		}
 	}
 	if len(s.broken) > 0 {
@@ -144,6 +152,6 @@ func (s *summary) finish() bool {
 	if ran == 0 {
 		fmt.Fprintln(s.out, "no test ran")
 	}
-	fmt.Fprintf(s.out, "\n%d passed, %d failed, %d skipped\n", s.passed, s.failed, s.skipped)
+	fmt.Fprintf(s.out, "\n%d passed, %d failed, %d skipped\n", s.passed, s.failed, len(skips))
 	return ran > 0 && s.failed == 0 && len(s.broken) == 0
 }
