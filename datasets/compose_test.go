@@ -88,15 +88,16 @@ func TestComposerRefuses(t *testing.T) {
 	}
 }
 
+func compose(seed uint64, questions []Question) *Composer {
+	c := &Composer{Seed: seed, Shares: Shares{Train: 8, Dev: 1, Test: 1}}
+	for _, q := range questions {
+		c.Add(q, "")
+	}
+	return c
+}
+
 func TestComposerTasks(t *testing.T) {
 	all := append(made("nq", 0, 300), made("hotpotqa", 0, 700)...)
-	compose := func(seed uint64, qs []Question) *Composer {
-		c := &Composer{Seed: seed, Shares: Shares{Train: 8, Dev: 1, Test: 1}}
-		for _, q := range qs {
-			c.Add(q, "")
-		}
-		return c
-	}
 	c := compose(1, all)
 	seen := map[string]Split{}
 	for _, split := range Splits {
@@ -130,6 +131,12 @@ func TestComposerTasks(t *testing.T) {
 	if n := len(c.Questions(Train)); n < 750 || n > 850 {
 		t.Errorf("train has %d of 1000 questions, want about 800", n)
 	}
+}
+
+// The seed and the set of questions decide, and only the seed changes tasks.
+func TestComposerSeed(t *testing.T) {
+	all := append(made("nq", 0, 300), made("hotpotqa", 0, 700)...)
+	c := compose(1, all)
 	text := func(c *Composer, limit int) string {
 		tasks, _, _ := c.Tasks(Train, 4, limit)
 		return fmt.Sprint(tasks)
