@@ -72,3 +72,14 @@ func TestDrawRefusesBrokenLogits(t *testing.T) {
 		}
 	}
 }
+
+// TestTopPAtItsEdge holds that the tokens that hold exactly TopP are enough, and
+// that of two alike the lower id stays.
+func TestTopPAtItsEdge(t *testing.T) {
+	d := drawer{settings: trace.Sampler{Temperature: 1, TopP: 0.5}}
+	for _, u := range []float64{0, 0.5, 0.999} {
+		if id, logProb, err := d.draw([]float32{1, 1}, u); err != nil || id != 0 || logProb != 0 {
+			t.Errorf("at %v: token %d with log-probability %v (%v), want token 0 with 0", u, id, logProb, err)
+		}
+	}
+}

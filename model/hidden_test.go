@@ -236,31 +236,42 @@ func TestFrozenTakesNoGradient(t *testing.T) {
 
 // TestLogProbErrorIsSmall holds the 99th percentile of the error of the actions'
 // log-probabilities, the figure that RCE is judged by, to its limit at the mini
-// preset's size, also with attention and logits far sharper than at the start.
+// preset's size: with random weights, with far sharper attention and logits, and
+// with the trained checkpoints.
 func TestLogProbErrorIsSmall(t *testing.T) {
 	for _, sharp := range []float64{1, 2, 3} {
-		d := newModel(t, mini(), 9, sharp)
-		rng := rand.New(rand.NewPCG(2, 2))
-		var batch, alone []*align.Packed
-		for range 12 {
-			packed, single := episode(rng, 250, 1+rng.IntN(6), 40)
-			batch, alone = append(batch, packed), append(alone, single...)
+		checkLogProbs(t, fmt.Sprint("sharp ", sharp), newModel(t, mini(), 9, sharp))
+	}
+	for _, name := range []string{"student", "teacher"} {
+		d, err := Load("../presets/mini/" + name)
+		if err != nil {
+			t.Fatal(err)
 		}
-		want := actionLogProbs(d, alone[:1])
-		for _, one := range alone[1:] {
+		checkLogProbs(t, name, d)
+		d.Free()
+	}
+}
+
+func checkLogProbs(t *testing.T, name string, d *Decoder) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	var batch []*align.Packed
+	var want []float64
+	for range 12 {
+		packed, single := episode(rng, d.Config.VocabSize, 1+rng.IntN(6), 40)
+		batch = append(batch, packed)
+		for _, one := range single {
 			want = append(want, actionLogProbs(d, []*align.Packed{one})...)
 		}
-		got := actionLogProbs(d, batch)
-		errs := make([]float64, len(want))
-		for i := range want {
-			errs[i] = math.Abs(want[i] - got[i])
-		}
-		slices.Sort(errs)
-		p99 := errs[len(errs)*99/100]
-		t.Logf("sharp %v: %d actions, lowest log-probability %.1f, p99 %.2g, largest %.2g", sharp, len(errs), slices.Min(want), p99, errs[len(errs)-1])
-		if !(p99 <= 1e-4) {
-			t.Errorf("sharp %v: p99 of the error is %g", sharp, p99)
-		}
+	}
+	errs := make([]float64, len(want))
+	for i, got := range actionLogProbs(d, batch) {
+		errs[i] = math.Abs(want[i] - got)
+	}
+	slices.Sort(errs)
+	p99 := errs[len(errs)*99/100]
+	t.Logf("%s: %d actions, lowest log-probability %.1f, error p99 %.2g, largest %.2g", name, len(errs), slices.Min(want), p99, errs[len(errs)-1])
+	if !(p99 <= 1e-4) {
+		t.Errorf("%s: p99 of the error is %g", name, p99)
 	}
 }
 

@@ -208,6 +208,36 @@ func TestStrictTensors(t *testing.T) {
 	}
 }
 
+// TestGenerationConfigDecidesEOS holds that generation_config.json goes before
+// config.json, as in transformers, and may be absent.
+func TestGenerationConfigDecidesEOS(t *testing.T) {
+	d := newModel(t, tiny(Qwen2), 12, 1)
+	d.Config.EOSTokenID = TokenIDs{3}
+	dir := t.TempDir()
+	if err := d.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, generationFilename)
+	for text, want := range map[string]TokenIDs{`{"eos_token_id": [7, 8]}`: {7, 8}, `{"eos_token_id": null}`: {3}, "": {3}} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if text == "" {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(again.Config.EOSTokenID, want) {
+			t.Errorf("%s: end-of-sequence ids %v, want %v", text, again.Config.EOSTokenID, want)
+		}
+		again.Free()
+	}
+}
+
 // TestExport writes checkpoints, logits and encodings for
 // scripts/peers/transformers_logits.py check, when MEMOPD_EXPORT names a folder.
 func TestExport(t *testing.T) {
@@ -220,25 +250,38 @@ func TestExport(t *testing.T) {
 	plain := mini()
 	plain.BOSTokenID, plain.EOSTokenID = new(int32), TokenIDs{3, 4}
 	for name, c := range map[string]Config{"llama_biases": biased, "mini": plain, "qwen2": tiny(Qwen2)} {
-		d := newModel(t, c, 13, 2)
-		dir := filepath.Join(root, name)
-		tok := testTokenizer(t, c.VocabSize)
-		if err := d.Save(dir, tok); err != nil {
-			t.Fatal(err)
-		}
-		out := dump{Rows: [][]int32{{7}, {1, 2, 3, 4, 5, 6, 7, 8}, {}}}
-		for i := range 250 {
-			out.Rows[2] = append(out.Rows[2], int32(i*i%c.VocabSize))
-		}
-		out.Logits = lastLogits(d, out.Rows, 9)
-		texts := []string{"", "<bos> w9 ; <think> w10", "w9x <bos>w9<eos>", " \u00a0w12\t\u2003;\n", "<bos", "é ;; ;"}
-		ids := make([][]int32, len(texts))
-		for i, text := range texts {
-			ids[i] = append([]int32{}, tok.Encode(text)...)
-		}
-		writeJSON(t, filepath.Join(dir, "logits.json"), out)
-		writeJSON(t, filepath.Join(dir, "encodings.json"), map[string]any{"texts": texts, "ids": ids})
+		export(t, filepath.Join(root, name), newModel(t, c, 13, 2), testTokenizer(t, c.VocabSize))
 	}
+	trained := "../presets/mini/teacher"
+	d, err := Load(trained)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Free()
+	tok, err := tokenizer.Load(trained)
+	if err != nil {
+		t.Fatal(err)
+	}
+	export(t, filepath.Join(root, "teacher"), d, tok)
+}
+
+// export writes what transformers_logits.py check reads.
+func export(t *testing.T, dir string, d *Decoder, tok *tokenizer.Tokenizer) {
+	if err := d.Save(dir, tok); err != nil {
+		t.Fatal(err)
+	}
+	out := dump{Rows: [][]int32{{7}, {1, 2, 3, 4, 5, 6, 7, 8}, {}}}
+	for i := range 250 {
+		out.Rows[2] = append(out.Rows[2], int32(i*i%d.Config.VocabSize))
+	}
+	out.Logits = lastLogits(d, out.Rows, 9)
+	texts := []string{"", "<bos> w9 ; <think> w10", "w9x <bos>w9<eos>", " \u00a0w12\t\u2003;\n", "<bos", "é ;; ;"}
+	ids := make([][]int32, len(texts))
+	for i, text := range texts {
+		ids[i] = append([]int32{}, tok.Encode(text)...)
+	}
+	writeJSON(t, filepath.Join(dir, "logits.json"), out)
+	writeJSON(t, filepath.Join(dir, "encodings.json"), map[string]any{"texts": texts, "ids": ids})
 }
 
 func writeJSON(t testing.TB, path string, v any) {
