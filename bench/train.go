@@ -245,6 +245,9 @@ func loadRole(preset, role, fresh, given string) (*model.Decoder, error) {
 	case fresh != "":
 		return model.Load(filepath.Join(fresh, role))
 	}
+	if preset == presetSmoke { // the same models, fewer steps
+		preset = presetMini
+	}
 	files, err := presets.Checkpoint(preset, role)
 	if err != nil {
 		return nil, err

@@ -98,9 +98,9 @@ func MiniPPO() PPOConfig {
 // towards the teacher.
 func SmokePPO() PPOConfig {
 	c := MiniPPO()
-	c.Steps, c.PromptsPerStep, c.LearningRate, c.TeacherWeight = 15, 16, 8e-4, 1
+	c.Steps, c.PromptsPerStep, c.LearningRate = 25, 16, 8e-4
 	c.TokensPerMinibatch = 1024
-	c.EvalEvery, c.CheckpointEvery = 0, 15
+	c.EvalEvery, c.CheckpointEvery = 0, 25
 	return c
 }
 
