@@ -13,6 +13,40 @@ import (
 	"github.com/memopd/memopd-bench/trace"
 )
 
+// scoredBatch opens a run on tiny models and scores a first batch; change edits it
+// before the advantages are estimated.
+func scoredBatch(t *testing.T, c PPOConfig, teacher uint64, change func(*sample)) (*ppoRun, *stepBatch) {
+	t.Helper()
+	r, err := openPPO(c, PPOParts{Initial: tinyModel(t, 1), Teacher: tinyModel(t, teacher), Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trajectories, err := fakeRollout(6)(context.Background(), 0, r.policy, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := torch.NewScope()
+	t.Cleanup(func() {
+		s.Close()
+		r.free()
+		r.policy.Free()
+	})
+	b, err := compileBatch(c, trajectories)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.score(b)
+	for _, x := range b.samples {
+		change(x)
+	}
+	if err := r.estimate(b); err != nil {
+		t.Fatal(err)
+	}
+	return r, b
+}
+
+func unchanged(*sample) {}
+
 // With the teacher equal to the student and the aligned state, the teacher term
 // and its gradient are 0; with the persistent state they are not.
 func TestTeacherEqualToStudent(t *testing.T) {
@@ -22,23 +56,7 @@ func TestTeacherEqualToStudent(t *testing.T) {
 	}{{TeacherAligned, true}, {TeacherPersistent, false}} {
 		c := tinyPPO(x.teacher)
 		c.TeacherWeight, c.EntropyCoefficient, c.PolicyDelaySteps = 1, 0, 1000
-		r, err := openPPO(c, PPOParts{Initial: tinyModel(t, 1), Teacher: tinyModel(t, 1), Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		trajectories, err := fakeRollout(6)(context.Background(), 0, r.policy, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := torch.NewScope()
-		b, err := compileBatch(c, trajectories)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.score(b)
-		if err := r.estimate(b); err != nil {
-			t.Fatal(err)
-		}
+		r, b := scoredBatch(t, c, 1, unchanged)
 		var stats updateStats
 		n := float64(b.actions)
 		r.backward(b, b.samples, minibatchTotals{n, n}, &stats)
@@ -50,9 +68,47 @@ func TestTeacherEqualToStudent(t *testing.T) {
 		if !x.zero && (kl < 1e-3 || norm < 1e-3) {
 			t.Errorf("%s: teacher KL %g with gradient norm %g, want more", x.teacher, kl, norm)
 		}
-		s.Close()
-		r.free()
-		r.policy.Free()
+	}
+}
+
+// Only actions in the teacher mask have a teacher term: here those of calls from 1 on.
+func TestTeacherMask(t *testing.T) {
+	c := tinyPPO(TeacherAligned)
+	c.TeacherFirstCall = 1
+	r, b := scoredBatch(t, c, 2, unchanged)
+	want, count := 0.0, 0
+	for _, x := range b.samples {
+		rows := []*align.Packed{x.packed}
+		student := LogDistribution(r.policy.Logits(r.policy.Hidden(rows)), 1)
+		teacher := LogDistribution(r.p.Teacher.Logits(r.p.Teacher.Hidden(rows)), 1)
+		for i, kl := range ReverseKL(student, teacher).Float64s() {
+			if x.packed.Actions[i].Call >= 1 {
+				want += kl
+				count++
+			}
+		}
+	}
+	var stats updateStats
+	r.backward(b, b.samples, minibatchTotals{1, 1}, &stats)
+	if stats.TeacherActions != count || count != stats.Actions*2/3 {
+		t.Errorf("%d of %d actions are taught, want %d", stats.TeacherActions, stats.Actions, count)
+	}
+	near(t, "teacher KL", []float64{stats.Teacher}, []float64{want}, 1e-5)
+}
+
+// The ratio is against the log-probs that the configuration names.
+func TestRatioSource(t *testing.T) {
+	for source, want := range map[string]float64{RatioTrainer: 1, RatioSampler: math.Exp(0.1)} {
+		c := tinyPPO(TeacherAligned)
+		c.Ratio = source
+		r, b := scoredBatch(t, c, 2, func(x *sample) {
+			for i := range x.sampler {
+				x.sampler[i] -= 0.1
+			}
+		})
+		var stats updateStats
+		r.backward(b, b.samples, minibatchTotals{1, 1}, &stats)
+		near(t, source, []float64{stats.RatioMax}, []float64{want}, 1e-4)
 	}
 }
 
@@ -60,26 +116,7 @@ func TestTeacherEqualToStudent(t *testing.T) {
 func TestGradientDoesNotDependOnMicrobatches(t *testing.T) {
 	c := tinyPPO(TeacherAligned)
 	c.EntropyCoefficient, c.PolicyDelaySteps = 0.01, 0
-	r, err := openPPO(c, PPOParts{Initial: tinyModel(t, 1), Teacher: tinyModel(t, 2), Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.policy.Free()
-	defer r.free()
-	trajectories, err := fakeRollout(6)(context.Background(), 0, r.policy, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := torch.NewScope()
-	defer s.Close()
-	b, err := compileBatch(c, trajectories)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.score(b)
-	if err := r.estimate(b); err != nil {
-		t.Fatal(err)
-	}
+	r, b := scoredBatch(t, c, 2, unchanged)
 	gradients := func(tokens int) []float64 {
 		r.actorOptimizer.ZeroGrad()
 		r.criticOptimizer.ZeroGrad()
@@ -219,8 +256,10 @@ func TestPPOCountsRejectedTrajectories(t *testing.T) {
 		t.Errorf("all trajectories over the limit: %v", err)
 	}
 	c.PackedTokensMax = 0
+	if err := run(c, t.TempDir(), func(_ int, x *trace.Trajectory) { x.Sampler.Temperature = 0.5 }); err == nil || !strings.Contains(err.Error(), "temperature 0.5") {
+		t.Errorf("another temperature: %v", err)
+	}
 	if err := run(c, t.TempDir(), func(_ int, x *trace.Trajectory) { x.Sampler.TopP = 0.9 }); err == nil || !strings.Contains(err.Error(), "top-p 0.9") {
 		t.Errorf("truncated sampling: %v", err)
 	}
 }
-

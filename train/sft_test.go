@@ -118,6 +118,64 @@ func TestSFTLearns(t *testing.T) {
 	}
 }
 
+// A record is over the steps since the last record, and no others.
+func TestSFTRecordsAreOverTheirOwnSteps(t *testing.T) {
+	c := tinySFT()
+	norms := func(every int) (norms []float64) {
+		c.LogEvery = every
+		dir := t.TempDir()
+		if _, err := runSFT(t, context.Background(), c, dir, false); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range timeless(t, dir) {
+			norm, _ := r.Get("train/grad_norm")
+			norms = append(norms, norm)
+		}
+		return norms
+	}
+	single, want := norms(1), []float64(nil)
+	for start := 0; start < c.Steps; start += 5 {
+		steps := single[start:min(start+5, c.Steps)]
+		sum := 0.0
+		for _, norm := range steps {
+			sum += norm
+		}
+		want = append(want, sum/float64(len(steps)))
+	}
+	near(t, "gradient norm", norms(5), want, 1e-12)
+}
+
+// The embedding moves EmbeddingRate times as fast as the rest, the final norm
+// as much slower: AdamW's first step moves every weight by its own rate.
+func TestSFTEmbeddingRate(t *testing.T) {
+	c := tinySFT()
+	c.Steps, c.WarmupSteps, c.WeightDecay, c.LearningRate, c.EmbeddingRate = 1, 0, 0, 1e-3, 4
+	d := tinyModel(t, 1)
+	before := map[string][]float32{}
+	for _, p := range d.Parameters() {
+		before[p.Name] = p.Tensor.Float32s()
+	}
+	if _, err := SFT(context.Background(), c, SFTParts{Model: d, Source: randomSource, Dir: t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range d.Parameters() {
+		moved := 0.0
+		for i, v := range p.Tensor.Float32s() {
+			moved = max(moved, math.Abs(float64(v-before[p.Name][i])))
+		}
+		want := 1e-3
+		switch p.Name {
+		case "model.embed_tokens.weight":
+			want = 4e-3
+		case "model.norm.weight":
+			want = 0.25e-3
+		}
+		if math.Abs(moved-want) > 0.02*want {
+			t.Errorf("%s moved by %g, want %g", p.Name, moved, want)
+		}
+	}
+}
+
 // The loss is the mean negative log-likelihood of the output tokens alone, each
 // given its call's context: recomputed here from every token of each row.
 func TestSFTLossIsOverOutputsAlone(t *testing.T) {
@@ -143,6 +201,25 @@ func TestSFTLossIsOverOutputsAlone(t *testing.T) {
 	near(t, "loss", []float64{backwardNLL(d, calls, 1)}, []float64{want}, 1e-5)
 }
 
+// A step's gradient is that of the mean over its output tokens, in microbatches
+// or at once.
+func TestSFTGradientIsTokenMean(t *testing.T) {
+	c := tinySFT()
+	rows := drill(c, tinyVocabulary, 0)
+	for _, tokens := range []int{0, 20} {
+		c.TokensPerMicrobatch = tokens
+		r, err := openSFT(c, SFTParts{Model: tinyModel(t, 1), Source: randomSource, Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		backwardNLL(r.model, rows, float64(actionCount(rows)))
+		want := torch.GradNorm(r.optimizer.tensors)
+		_, norm := r.update(rows)
+		near(t, "gradient norm", []float64{norm}, []float64{want}, 1e-5)
+		r.optimizer.Free()
+	}
+}
+
 func TestPoolsAreCutToSize(t *testing.T) {
 	c := tinySFT()
 	c.DrillSteps = 0
@@ -151,8 +228,10 @@ func TestPoolsAreCutToSize(t *testing.T) {
 		t.Fatal(err)
 	}
 	examples, flattened := 0, 0
+	var lengths []int
 	for _, rows := range p.batches {
 		longest := 0
+		lengths = append(lengths, len(rows[0].IDs))
 		for _, r := range rows {
 			longest = max(longest, len(r.IDs))
 			if r.Blocks[0].Call == -1 {
@@ -163,6 +242,9 @@ func TestPoolsAreCutToSize(t *testing.T) {
 			t.Errorf("a step of %d tokens, want at most %d", longest*len(rows), c.TokensPerStep)
 		}
 		examples += len(rows)
+	}
+	if slices.IsSorted(lengths) {
+		t.Errorf("steps come sorted by length: %v", lengths)
 	}
 	if examples < c.ExamplesPerPool || flattened == 0 || flattened == examples {
 		t.Errorf("%d examples, %d of them flattened", examples, flattened)
