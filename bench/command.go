@@ -34,7 +34,19 @@ func startTorch(threads int) error {
 		threads = runtime.NumCPU()
 	}
 	torch.SetNumThreads(threads)
+	if torch.BLASCore() == "Prescott" {
+		note("OpenBLAS takes this processor for a Prescott and is several times slower than it could be: run scripts/bench, or set OPENBLAS_CORETYPE=Haswell (with AVX-512: SkylakeX)")
+	}
 	return nil
+}
+
+// libtorch says what computes, for manifests: the same seed gives the same bits
+// only with the same.
+func libtorch() string {
+	if core := torch.BLASCore(); core != "" {
+		return torch.Version() + ", OpenBLAS " + core
+	}
+	return torch.Version()
 }
 
 // printConfig shows a command's settings at its start.

@@ -17,7 +17,6 @@ import (
 	"github.com/memopd/memopd-bench/eval"
 	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/results"
-	"github.com/memopd/memopd-bench/torch"
 	"github.com/memopd/memopd-bench/trace"
 )
 
@@ -170,7 +169,7 @@ func (r evalRun) evaluate(ctx context.Context, s subject) ([]results.TaskRow, er
 
 // record runs a policy and writes what it did.
 func (r evalRun) record(ctx context.Context, s subject, policy agent.Policy) ([]results.TaskRow, error) {
-	manifest := results.NewManifest(json.RawMessage(mustConfigJSON(&r.options)), torch.Version())
+	manifest := results.NewManifest(json.RawMessage(mustConfigJSON(&r.options)), libtorch())
 	if err := manifest.AddFile("data", r.dataHash); err != nil {
 		return nil, err
 	}

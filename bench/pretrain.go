@@ -17,7 +17,6 @@ import (
 	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/presets"
 	"github.com/memopd/memopd-bench/results"
-	"github.com/memopd/memopd-bench/torch"
 	"github.com/memopd/memopd-bench/train"
 )
 
@@ -112,7 +111,7 @@ func pretrain(ctx context.Context, o pretrainOptions, dir string) (*pretrainRepo
 		return nil, err
 	}
 	defer w.Close()
-	manifest := results.NewManifest(json.RawMessage(mustConfigJSON(&o)), torch.Version())
+	manifest := results.NewManifest(json.RawMessage(mustConfigJSON(&o)), libtorch())
 	if err := manifest.AddFile("data", filepath.Join(o.Data, datasets.ManifestName)); err != nil {
 		return nil, err
 	}

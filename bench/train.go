@@ -18,7 +18,6 @@ import (
 	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/presets"
 	"github.com/memopd/memopd-bench/results"
-	"github.com/memopd/memopd-bench/torch"
 	"github.com/memopd/memopd-bench/train"
 )
 
@@ -146,7 +145,7 @@ func trainSeed(ctx context.Context, o trainOptions) error {
 		defer teacher.Free()
 	}
 	run = &trainRun{Schema: 1, Variant: o.Variant, Seed: o.Seed, Preset: o.Preset}
-	run.Manifest = results.NewManifest(json.RawMessage(mustConfigJSON(&o)), torch.Version())
+	run.Manifest = results.NewManifest(json.RawMessage(mustConfigJSON(&o)), libtorch())
 	if err := run.Manifest.AddFile("data", filepath.Join(o.Data, datasets.ManifestName)); err != nil {
 		return err
 	}
