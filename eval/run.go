@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	run.Progress = nil
 	for i := range timed {
-		alone, err := agent.Rollout(ctx, o.Policy, o.Searcher, run, agentTasks(o.Tasks[i : i+1])...)
+		alone, err := agent.Rollout(ctx, o.Policy, o.Searcher, run, agentTasks(o.Tasks[i:i+1])...)
 		if err != nil {
 			return nil, fmt.Errorf("evaluate: time task %s: %w", o.Tasks[i].ID, err)
 		}
