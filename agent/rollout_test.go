@@ -65,8 +65,7 @@ func copies(n int) []Task {
 
 func TestRequestsGoBreadthFirst(t *testing.T) {
 	o := miniOptions()
-	b := &batcher{rows: 99, order: firstOrder, text: oracleText, tok: o.Tokenizer}
-	b.rows = 1
+	b := &batcher{rows: 1, order: firstOrder, text: oracleText, tok: o.Tokenizer}
 	run(t, b, miniWorld, o, copies(3)...)
 	want := "t0/0 t1/0 t2/0 t0/1 t1/1 t2/1 t0/2 t1/2 t2/2 t0/3 t1/3 t2/3"
 	if got := strings.Join(b.asked, " "); got != want {
@@ -176,6 +175,48 @@ func TestProgress(t *testing.T) {
 	for _, tr := range out {
 		if finished[tr] != 1 {
 			t.Errorf("%s reported as finished %d times", tr.ID, finished[tr])
+		}
+	}
+}
+
+// Ends that come out of searches are reported in the order of the episodes.
+func TestProgressOrder(t *testing.T) {
+	o := miniOptions()
+	var got, want []string
+	o.Progress = func(p Progress) {
+		if p.Finished != nil {
+			got = append(got, p.Finished.TaskID)
+		}
+	}
+	failing := searcherFunc(func(context.Context, string, string, int) ([]Document, error) {
+		time.Sleep(time.Duration(rand.IntN(500)) * time.Microsecond)
+		return nil, errors.New("no index")
+	})
+	o.Searches = 8
+	tasks := copies(8)
+	for _, task := range tasks {
+		want = append(want, task.ID)
+	}
+	run(t, &atOnce{tok: o.Tokenizer}, failing, o, tasks...)
+	if !slices.Equal(got, want) {
+		t.Errorf("order %v", got)
+	}
+}
+
+// atOnce takes every ready request before it answers any.
+type atOnce struct{ tok Tokenizer }
+
+func (p *atOnce) Generate(_ context.Context, q trace.Queue) error {
+	for {
+		var all []*trace.Request
+		for r, ok := q.Next(); ok; r, ok = q.Next() {
+			all = append(all, r)
+		}
+		if len(all) == 0 {
+			return nil
+		}
+		for _, r := range all {
+			q.Done(r, &trace.Response{Output: p.tok.Encode(oracleText(r)), Stop: trace.StopTag})
 		}
 	}
 }

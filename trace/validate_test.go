@@ -68,12 +68,10 @@ func TestValidateFinds(t *testing.T) {
 		"copy differs":        {"spans", 2, func(t *Trajectory) { t.Calls[2].Context[t.Calls[2].Spans[1].Start]++ }},
 		"output differs":      {"spans", 2, func(t *Trajectory) { t.Calls[1].Output[0]++ }},
 		"observation differs": {"spans", 2, func(t *Trajectory) { t.Calls[1].Observation[0]++ }},
-		"gap":                 {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].Start++ }},
 		"overlap":             {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[2].Start-- }},
 		"tail without span":   {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans = t.Calls[2].Spans[:2] }},
 		"span past the end":   {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[2].End++ }},
 		"offset past source":  {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].Offset = 1 << 40 }},
-		"span from itself":    {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].FromCall = 2 }},
 		"span from call -1":   {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].FromCall = -1 }},
 		"origin unknown":      {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].Origin = "x" }},
 		"prefix span later":   {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].Origin = OriginPrefix }},
@@ -109,6 +107,28 @@ func TestValidateFinds(t *testing.T) {
 				t.Errorf("%v: names no call %d, field %s", err, tc.call, tc.field)
 			}
 		})
+	}
+}
+
+// A gap between spans, and a copy of an output within its own context, each in a
+// record that has no other fault.
+func TestValidateFindsAlone(t *testing.T) {
+	gap := four(t)
+	c := &gap.Calls[2]
+	c.Context = append(c.Context, 5)
+	c.Spans[2].Start, c.Spans[2].End = c.Spans[2].Start+1, c.Spans[2].End+1
+	copy(c.Context[c.Spans[2].Start:], gap.Calls[1].Observation)
+
+	own := four(t)
+	c = &own.Calls[2]
+	c.Context = append(c.Context[:c.Spans[0].End:c.Spans[0].End], c.Output...)
+	c.Spans = []Span{c.Spans[0], {Origin: OriginRetained, FromCall: 2, Start: c.Spans[0].End, End: len(c.Context)}}
+
+	for says, tr := range map[string]*Trajectory{"span 2 is [": gap, "span 1 is from call 2": own} {
+		err := tr.Validate()
+		if err == nil || !strings.Contains(err.Error(), says) || !names(err, 2, "spans") {
+			t.Errorf("%v: does not say %q", err, says)
+		}
 	}
 }
 
