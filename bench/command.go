@@ -61,8 +61,8 @@ func note(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args
 
 // command completes a subcommand whose configuration is o: its flags, the
 // preset that gives the defaults (nil: none), --config, and the settings' print
-// at the start. run may be nil where the caller adds what takes arguments.
-func command(cmd *cobra.Command, o any, preset *string, defaults func() error, run func(*cobra.Command) error) *cobra.Command {
+// at the start. A command takes no arguments unless its Args say so.
+func command(cmd *cobra.Command, o any, preset *string, defaults func() error, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	if err := defaults(); err != nil {
 		panic(err) // the builtin defaults are wrong: a fault of this program
 	}
@@ -70,8 +70,10 @@ func command(cmd *cobra.Command, o any, preset *string, defaults func() error, r
 	bind(cmd.Flags(), o)
 	cmd.Flags().StringVar(&file, "config", "", "JSON file with settings by the names of the flags; flags go before it")
 	cmd.Flags().SortFlags = false
-	cmd.Args = cobra.NoArgs
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	if cmd.Args == nil {
+		cmd.Args = cobra.NoArgs
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := resolve(cmd.Flags(), o, file, func() error {
 			if err := presetFromFile(file, preset, cmd); err != nil {
 				return err
@@ -82,10 +84,7 @@ func command(cmd *cobra.Command, o any, preset *string, defaults func() error, r
 		}
 		note("%s:", cmd.CommandPath())
 		printConfig(os.Stderr, o)
-		if run == nil {
-			return nil
-		}
-		return run(cmd)
+		return run(cmd, args)
 	}
 	return cmd
 }

@@ -46,7 +46,7 @@ func newDataMiniwiki() *cobra.Command {
 drawn anew in each, tasks of 1- and 2-hop questions, and the index. bench train
 does it by itself.`,
 		Example: "  bench data miniwiki --dir data/miniwiki",
-	}, &o, nil, defaults, func(cmd *cobra.Command) error {
+	}, &o, nil, defaults, func(cmd *cobra.Command, _ []string) error {
 		config := miniwiki.Config{Seed: o.Seed, TrainWorlds: o.TrainWorlds, DevWorlds: o.DevWorlds, TestWorlds: o.TestWorlds}
 		w, err := openWiki(cmd.Context(), o.Dir, config, 0)
 		if err != nil {
@@ -84,8 +84,9 @@ func newDataCompose() *cobra.Command {
 		o = composeOptions{Dir: filepath.Join("data", "composed"), Horizon: []string{"q2", "q8", "q16"}, Seed: 1, Train: 0.8, Dev: 0.1, Test: 0.1}
 		return nil
 	}
-	cmd := command(&cobra.Command{
+	return command(&cobra.Command{
 		Use:   "compose [FILE...]",
+		Args:  cobra.ArbitraryArgs,
 		Short: "Compose multi-question tasks from HotpotQA, NQ and other files",
 		Long: fmt.Sprintf(`Composes tasks of several questions each, no question twice in a split and none
 in two splits, and writes them as Parquet with MEM1's columns.
@@ -94,16 +95,7 @@ Formats (found out unless named with format=): %v.
 An input can say its source and split: source=nq,split=test:NQ-open.dev.jsonl`, datasets.Formats()),
 		Example: `  bench data compose --horizon q2 --documents hotpot_dev_distractor_v1.json
   bench data compose split=test:NQ-open.dev.jsonl split=train:NQ-open.train.jsonl`,
-	}, &o, nil, defaults, nil)
-	cmd.Args = cobra.ArbitraryArgs
-	inner := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := inner(cmd, nil); err != nil {
-			return err
-		}
-		return runCompose(o, args)
-	}
-	return cmd
+	}, &o, nil, defaults, func(_ *cobra.Command, args []string) error { return runCompose(o, args) })
 }
 
 func runCompose(o composeOptions, files []string) error {

@@ -63,7 +63,7 @@ compose), searched in --index by a scripted agent or by --model.`,
 		Example: `  bench eval --horizon q16
   bench eval --horizon q2,q8,q16 --variants sft,ppo,memopd --json
   bench eval --tasks-file data/real/test-q2.parquet --index data/real/index --scripted search-each`,
-	}, &o, nil, defaults, func(cmd *cobra.Command) error { return runEval(cmd.Context(), o) })
+	}, &o, nil, defaults, func(cmd *cobra.Command, _ []string) error { return runEval(cmd.Context(), o) })
 }
 
 // subject is a model under evaluation. An empty load is a scripted agent.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,20 +29,15 @@ func newIndex() *cobra.Command {
 		o = indexOptions{Dir: filepath.Join("data", "index"), Format: "auto", Analyser: string(retriever.AnalyserEnglish), TitleBoost: retriever.DefaultBuildOptions().TitleBoost}
 		return nil
 	}
-	cmd := command(&cobra.Command{
+	return command(&cobra.Command{
 		Use:   "index FILE...",
+		Args:  cobra.MinimumNArgs(1),
 		Short: "Build a bleve index from passages",
 		Long: fmt.Sprintf(`Builds an index on disk from passage files, gzipped or not, as a stream. Formats:
 %v. The scores are bleve's variant of BM25, which the index's manifest names.`, retriever.Formats),
 		Example: `  bench index --dir data/wiki/index wiki-18.jsonl.gz
   bench index --format dpr psgs_w100.tsv`,
-	}, &o, nil, defaults, nil)
-	cmd.Args = cobra.MinimumNArgs(1)
-	inner := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := inner(cmd, nil); err != nil {
-			return err
-		}
+	}, &o, nil, defaults, func(cmd *cobra.Command, args []string) error {
 		format, err := retriever.ParseFormat(o.Format)
 		if err != nil {
 			return err
@@ -49,8 +45,7 @@ func newIndex() *cobra.Command {
 		build := retriever.DefaultBuildOptions()
 		build.Analyser, build.TitleBoost, build.Replace = retriever.Analyser(o.Analyser), o.TitleBoost, o.Replace
 		return buildIndex(cmd.Context(), o.Dir, args, retriever.CorpusOptions{Format: format, SkipBad: o.SkipBad}, build)
-	}
-	return cmd
+	})
 }
 
 // searchOptions holds the settings of bench search.
@@ -67,34 +62,30 @@ func newSearch() *cobra.Command {
 		o = searchOptions{Index: filepath.Join("data", "index"), K: 3}
 		return nil
 	}
-	cmd := command(&cobra.Command{
+	return command(&cobra.Command{
 		Use:     "search QUERY...",
+		Args:    cobra.MinimumNArgs(1),
 		Short:   "Search an index; each argument is one query in plain text",
 		Example: `  bench search --index data/miniwiki/index --world w3 noge`,
-	}, &o, nil, defaults, nil)
-	cmd.Args = cobra.MinimumNArgs(1)
-	inner := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if err := inner(cmd, nil); err != nil {
-			return err
-		}
-		index, err := retriever.Open(o.Index, retriever.OpenOptions{})
+	}, &o, nil, defaults, func(cmd *cobra.Command, args []string) error { return runSearch(cmd.Context(), o, args) })
+}
+
+func runSearch(ctx context.Context, o searchOptions, queries []string) (err error) {
+	index, err := retriever.Open(o.Index, retriever.OpenOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, index.Close()) }()
+	for _, query := range queries {
+		hits, err := index.Search(ctx, o.World, query, o.K)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, index.Close()) }()
-		for _, query := range args {
-			hits, err := index.Search(cmd.Context(), o.World, query, o.K)
-			if err != nil {
-				return err
-			}
-			if err := o.print(query, hits); err != nil {
-				return err
-			}
+		if err := o.print(query, hits); err != nil {
+			return err
 		}
-		return nil
 	}
-	return cmd
+	return nil
 }
 
 func (o searchOptions) print(query string, hits []retriever.Hit) error {

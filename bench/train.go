@@ -75,7 +75,7 @@ step with a checkpoint; --resume goes on as if nothing had happened.`,
   bench train --variant ppo --seeds 0-4
   bench train --variant persistent --steps 100 --learning-rate 2e-4
   bench train --variant memopd --preset smoke`,
-	}, &o, &o.Preset, defaults, func(cmd *cobra.Command) error { return runTrain(cmd.Context(), o) })
+	}, &o, &o.Preset, defaults, func(cmd *cobra.Command, _ []string) error { return runTrain(cmd.Context(), o) })
 	// The variant says what the teacher sees.
 	_ = cmd.Flags().MarkHidden("teacher")
 	return cmd
