@@ -24,6 +24,7 @@ import (
 type evalOptions struct {
 	Preset string `flag:"preset" help:"whose runs are evaluated: mini or smoke"`
 	common
+	Runs        string   `flag:"runs" help:"folder that holds the training runs; empty: --out"`
 	Horizon     []string `flag:"horizon" help:"questions a task: q2, q8, q16, any qN, or wikirag; several separated by commas"`
 	Variants    []string `flag:"variants" help:"what is evaluated: sft (the start), teacher, ppo, persistent, memopd; empty: the start and all trained so far"`
 	Seeds       string   `flag:"seeds" help:"runs of these seeds, such as 0-4; empty: all"`
@@ -58,11 +59,11 @@ the mini-wiki: EM and F1 under two scorers, peak context, dependency, inference
 time. Means stand with 95 % bootstrap intervals over tasks, below them the paired
 change against ppo.
 
-With --tasks-file the tasks are composed ones over real passages (bench data
-compose), searched in --index by a scripted agent or by --model.`,
+Where --data is a folder of tasks composed from real questions (bench data
+compose), they are searched in its index by a scripted agent or by --model.`,
 		Example: `  bench eval --horizon q16
   bench eval --horizon q2,q8,q16 --variants sft,ppo,memopd --json
-  bench eval --tasks-file data/real/test-q2.parquet --index data/real/index --scripted search-each`,
+  bench eval --data data/real --horizon q2,q8 --scripted search-each`,
 	}, &o, nil, defaults, func(cmd *cobra.Command, _ []string) error { return runEval(cmd.Context(), o) })
 }
 
@@ -82,8 +83,11 @@ func runEval(ctx context.Context, o evalOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.TasksFile != "" {
-		return o.runReal(ctx, sampling)
+	if files, err := o.realFiles(); err != nil || files != nil {
+		if err != nil {
+			return err
+		}
+		return o.runReal(ctx, files, sampling)
 	}
 	w, err := openWiki(ctx, o.Data, miniwiki.DefaultConfig(), o.Seed)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -19,46 +20,83 @@ import (
 
 // realTasks holds the settings of evaluation on composed tasks over real passages.
 type realTasks struct {
-	TasksFile string `flag:"tasks-file" help:"composed tasks (Parquet) instead of the mini-wiki's"`
-	Index     string `flag:"index" help:"folder of the index that tasks of --tasks-file are searched in"`
-	Scripted  string `flag:"scripted" help:"a scripted agent instead of a model: search-each (searches each question, answers nothing)"`
-	Model     string `flag:"model" help:"folder of a model with its tokenizer, in Hugging Face's layout, for --tasks-file"`
-	Protocol  string `flag:"protocol" help:"prompt for --tasks-file: mem1, mini, or a template's file"`
+	TasksFile string `flag:"tasks-file" help:"one file of composed tasks (Parquet) instead of those in --data"`
+	Index     string `flag:"index" help:"folder of the index that composed tasks are searched in; empty: index in --data"`
+	Scripted  string `flag:"scripted" help:"a scripted agent instead of a model for composed tasks: search-each (searches each question, answers nothing)"`
+	Model     string `flag:"model" help:"folder of a model with its tokenizer, in Hugging Face's layout, for composed tasks"`
+	Protocol  string `flag:"protocol" help:"prompt for composed tasks: mem1, mini, or a template's file"`
 }
 
-// runReal evaluates on composed tasks.
-func (o evalOptions) runReal(ctx context.Context, sampling trace.Sampler) error {
-	tasks, err := readTasks(o.TasksFile, o.Tasks)
-	if err != nil {
-		return err
+// realFiles lists the files of composed tasks that the options name: one file,
+// or a file a horizon where --data holds what bench data compose made; nil for
+// the mini-wiki.
+func (o evalOptions) realFiles() ([]string, error) {
+	if o.TasksFile != "" {
+		return []string{o.TasksFile}, nil
 	}
+	m, err := datasets.ReadManifest(o.Data)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && m.Kind != "composed" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	split, err := datasets.ParseSplit(o.Split)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, horizon := range o.Horizon {
+		n, err := datasets.ParseHorizon(horizon)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, filepath.Join(o.Data, datasets.TasksName(split, n)))
+	}
+	return files, nil
+}
+
+// runReal evaluates on files of composed tasks.
+func (o evalOptions) runReal(ctx context.Context, files []string, sampling trace.Sampler) error {
 	if o.Index == "" {
-		return errors.New("--tasks-file needs --index, the folder of an index (bench index makes one)")
+		o.Index = filepath.Join(o.Data, indexFolder)
 	}
 	index, err := retriever.Open(o.Index, retriever.OpenOptions{})
 	if err != nil {
 		return err
 	}
 	defer index.Close()
+	var rows []results.TaskRow
+	for _, file := range files {
+		got, err := o.runFile(ctx, file, index, sampling)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, got...)
+	}
+	return printEvaluation(o, rows)
+}
+
+func (o evalOptions) runFile(ctx context.Context, file string, index *retriever.Index, sampling trace.Sampler) ([]results.TaskRow, error) {
+	tasks, err := readTasks(file, o.Tasks)
+	if err != nil {
+		return nil, err
+	}
 	protocol, err := agent.LoadProtocol(o.Protocol)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	update, err := agent.UpdateNamed(o.Update)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	name := strings.TrimSuffix(filepath.Base(o.TasksFile), filepath.Ext(o.TasksFile))
+	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	run := evalRun{
-		options: o, horizon: name, tasks: tasks, searcher: searcher{index}, dataHash: o.TasksFile,
+		options: o, horizon: name, tasks: tasks, searcher: searcher{index}, dataHash: file,
 		agent: agent.Options{Protocol: protocol, Update: update, Sampler: sampling},
 		dir:   filepath.Join(o.Out, "eval", name),
 	}
-	rows, err := o.runRealSubject(ctx, run)
-	if err != nil {
-		return err
-	}
-	return printEvaluation(o, rows)
+	return o.runRealSubject(ctx, run)
 }
 
 func (o evalOptions) runRealSubject(ctx context.Context, run evalRun) ([]results.TaskRow, error) {
@@ -78,7 +116,7 @@ func (o evalOptions) runRealSubject(ctx context.Context, run evalRun) ([]results
 	case o.Scripted != "":
 		return nil, unknownName("scripted agent", o.Scripted, []string{"search-each"})
 	case o.Model == "":
-		return nil, errors.New("--tasks-file needs --model, a folder with a model, or --scripted")
+		return nil, errors.New("composed tasks need --model, a folder with a model, or --scripted search-each")
 	}
 	tok, err := tokenizer.Load(o.Model)
 	if err != nil {

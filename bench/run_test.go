@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/memopd/memopd-bench/results"
+	"github.com/memopd/memopd-bench/trace"
 	"github.com/memopd/memopd-bench/train"
 )
 
@@ -133,6 +134,50 @@ func meanOf(t *testing.T, records []train.Record, name string) float64 {
 	return sum / float64(len(records))
 }
 
+// Composed tasks over an index of passages, answered by a script.
+func TestEvaluationOnComposedTasks(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("q.jsonl", `{"id": "a", "question": "who sailed the Blue Heron", "golden_answers": ["Ada Voss"]}
+{"id": "b", "question": "where is the Old Mill of Tarn", "golden_answers": ["Tarn", "Tarn Valley"]}
+`)
+	w.write("passages.jsonl", `{"id": "0", "contents": "\"Blue Heron\"\nThe Blue Heron was sailed by Ada Voss."}
+{"id": "1", "contents": "\"Bread\"\nBread is baked."}
+`)
+	w.mustBench("data compose --dir real --horizon q2 split=test:q.jsonl")
+	w.mustBench("index --dir real/index passages.jsonl")
+	var rows []results.Record
+	out := w.mustBench("eval --data real --horizon q2 --scripted search-each --json --ledger jsonl")
+	if err := json.Unmarshal([]byte(out), &rows); err != nil || len(rows) != 1 || rows[0].Variant != "search-each" || rows[0].Tasks != 1 {
+		t.Fatalf("%v, rows %+v", err, rows)
+	}
+	data, err := os.ReadFile(filepath.Join(w.dir, "runs/eval/test-q2/search-each/seed-0/tasks.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record struct {
+		Recall float64 `json:"retrieval_recall"`
+		Calls  int     `json:"calls"`
+		End    string  `json:"end"`
+	}
+	if err := json.Unmarshal(data, &record); err != nil {
+		t.Fatal(err)
+	}
+	if record.Recall != 0.5 || record.Calls != 3 || record.End != "answered" {
+		t.Errorf("%+v, want half of the golds found in 3 calls", record)
+	}
+	all, err := trace.ReadAll(filepath.Join(w.dir, "runs/eval/test-q2/search-each/seed-0/ledger.jsonl"))
+	if err != nil || len(all) != 1 || all[0].Validate() != nil {
+		t.Errorf("ledger: %v, %d trajectories", err, len(all))
+	}
+}
+
+func (w workplace) write(name, text string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // The same seed gives the same bits, and a stopped run goes on to the same end.
 func TestRerunAndResumeAreBitIdentical(t *testing.T) {
 	w := newWorkplace(t)
@@ -237,6 +282,7 @@ func TestWrongUseIsExplained(t *testing.T) {
 		{"index --dir x nosuch.jsonl", "nosuch.jsonl"},
 		{"search --index nosuch q", "no index"},
 		{"data compose --horizon q2", "no question files"},
+		{"eval --runs nosuch --variants ppo", "no run of ppo under nosuch"},
 		{"nosuch", "unknown command"},
 	} {
 		stdout, stderr, status := w.bench(c.line)

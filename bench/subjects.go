@@ -21,6 +21,14 @@ const (
 	variantTeacher = "teacher" // the preset's teacher
 )
 
+// runs is the folder of the training runs.
+func (o evalOptions) runs() string {
+	if o.Runs != "" {
+		return o.Runs
+	}
+	return o.Out
+}
+
 // findSubjects lists what is to be evaluated: what the options name, or the SFT
 // start and every run under --out.
 func findSubjects(o evalOptions) ([]subject, error) {
@@ -39,12 +47,12 @@ func findSubjects(o evalOptions) ([]subject, error) {
 		}
 		if len(found) == 0 && len(o.Variants) > 0 {
 			return nil, fmt.Errorf("no run of %s under %s: train it with bench train --variant %s --preset %s",
-				variant, filepath.Join(o.Out, o.Preset), variant, o.Preset)
+				variant, filepath.Join(o.runs(), o.Preset), variant, o.Preset)
 		}
 		subjects = append(subjects, found...)
 	}
 	if len(subjects) == 0 {
-		return nil, fmt.Errorf("nothing to evaluate under %s", filepath.Join(o.Out, o.Preset))
+		return nil, fmt.Errorf("nothing to evaluate under %s", filepath.Join(o.runs(), o.Preset))
 	}
 	return subjects, nil
 }
@@ -69,7 +77,7 @@ func subjectsOf(o evalOptions, variant string) ([]subject, error) {
 // presetSubject is a checkpoint of the preset: the one made anew under --out if
 // there is one, else the build's.
 func presetSubject(o evalOptions, variant, role string) subject {
-	fresh := pretrainFolder(o.Out, o.Preset, 0)
+	fresh := pretrainFolder(o.runs(), o.Preset, 0)
 	from := "builtin " + o.Preset + "/" + role
 	if _, err := os.Stat(filepath.Join(fresh, pretrainFile)); err != nil {
 		fresh = ""
@@ -91,7 +99,7 @@ func trainedSubjects(o evalOptions, variant string) ([]subject, error) {
 			return nil, err
 		}
 	}
-	parent := filepath.Join(o.Out, o.Preset, variant)
+	parent := filepath.Join(o.runs(), o.Preset, variant)
 	entries, err := os.ReadDir(parent)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
