@@ -21,7 +21,7 @@ type Metric struct {
 
 // Record is what one step reports: metrics in a fixed order, written as one
 // flat JSON object a line. Names are those of veRL and CleanRL where they have
-// the quantity (docs list them all).
+// the quantity; the package documentation lists them.
 type Record []Metric
 
 // Set appends a metric, or changes the one of that name.
@@ -100,19 +100,23 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Line renders the named metrics for a terminal, those that are absent left
-// out: the last part of each name, then the value in four significant digits.
+// Line renders the named metrics for a terminal, those that are absent or NaN
+// left out: the name without its group, unless that would be unclear, then the
+// value in four significant digits.
 func (r Record) Line(names ...string) string {
 	var b strings.Builder
 	for _, name := range names {
 		v, ok := r.Get(name)
-		if !ok {
+		if !ok || math.IsNaN(v) {
 			continue
 		}
 		if b.Len() > 0 {
 			b.WriteString("  ")
 		}
-		short := name[strings.LastIndexByte(name, '/')+1:]
+		short := name
+		if group, last, ok := strings.Cut(name, "/"); ok && group != "rce" && group != "timing_s" {
+			short = last
+		}
 		fmt.Fprintf(&b, "%s %s", short, strconv.FormatFloat(v, 'g', 4, 64))
 	}
 	return b.String()

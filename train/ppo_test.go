@@ -78,6 +78,42 @@ func TestPPORerunAndResumeAreIdentical(t *testing.T) {
 	}
 }
 
+// Every metric of a record is in the package documentation.
+func TestMetricsAreDocumented(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ppo, sft := t.TempDir(), t.TempDir()
+	c := tinyPPO(TeacherAligned)
+	c.Steps = 1
+	if _, err := runPPO(t, context.Background(), c, ppo, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runSFT(t, context.Background(), tinySFT(), sft, false); err != nil {
+		t.Fatal(err)
+	}
+	open := map[string]string{"ends/": "ends/END", "align/rejected/": "align/rejected/REASON", "timing_s/": "timing_s/PHASE"}
+	for _, dir := range []string{ppo, sft} {
+		records, err := ReadRecords(filepath.Join(dir, MetricsFile))
+		if err != nil || len(records) == 0 {
+			t.Fatalf("%d records, %v", len(records), err)
+		}
+		for _, m := range records[0] {
+			name := m.Name
+			for group, pattern := range open {
+				if strings.HasPrefix(name, group) {
+					name = pattern
+				}
+			}
+			stem := strings.TrimSuffix(strings.TrimSuffix(name, "_p99"), "_max")
+			if !strings.Contains(string(doc), name) && !strings.Contains(string(doc), stem) {
+				t.Errorf("metric %s is not documented", m.Name)
+			}
+		}
+	}
+}
+
 // A run that was killed after its last checkpoint has records of steps that it
 // will do again: they are dropped.
 func TestPPOResumeDropsLaterRecords(t *testing.T) {

@@ -39,6 +39,9 @@ func TestRecordKeepsOrder(t *testing.T) {
 	if err != nil || len(kept) != 2 {
 		t.Fatalf("kept %v (%v), want the first 2", kept, err)
 	}
+	if line := (Record{{"rce/p99", 0.25}, {"x/y", math.NaN()}, {"timing_s/step", 2}}).Line("rce/p99", "x/y", "timing_s/step"); line != "rce/p99 0.25  timing_s/step 2" {
+		t.Errorf("line is %q", line)
+	}
 	read, err := ReadRecords(path)
 	if err != nil || asJSON(t, read) != `[{"training/global_step":1,"z":0.1,"a":1e-30},{"training/global_step":2,"z":0.1,"a":1e-30}]` {
 		t.Errorf("read %s (%v)", asJSON(t, read), err)
