@@ -42,57 +42,61 @@ func TestValidateAcceptsSamples(t *testing.T) {
 	}
 }
 
+var nan = math.NaN()
+
+// faults damage a valid trajectory; call and field are what Validate must name.
+var faults = map[string]struct {
+	field  string
+	call   int
+	damage func(*Trajectory)
+}{
+	"schema":              {"schema", -1, func(t *Trajectory) { t.Schema = 2 }},
+	"no id":               {"id", -1, func(t *Trajectory) { t.ID = "" }},
+	"no task":             {"task_id", -1, func(t *Trajectory) { t.TaskID = "" }},
+	"no agent":            {"agent", -1, func(t *Trajectory) { t.Agent = "" }},
+	"model not UTF-8":     {"model", -1, func(t *Trajectory) { t.Model = "\xff" }},
+	"reward":              {"reward", -1, func(t *Trajectory) { t.Reward = nan }},
+	"score":               {"scores", -1, func(t *Trajectory) { t.Scores["em"] = math.Inf(1) }},
+	"temperature":         {"sampler", -1, func(t *Trajectory) { t.Sampler.Temperature = -1 }},
+	"top-p":               {"sampler", -1, func(t *Trajectory) { t.Sampler.TopP = 1.5 }},
+	"end unknown":         {"end", -1, func(t *Trajectory) { t.End = "gone" }},
+	"end not answered":    {"end", -1, func(t *Trajectory) { t.End = EndTurnLimit }},
+	"seeds alike":         {"calls", -1, func(t *Trajectory) { t.Calls[1].Seed = t.Calls[0].Seed }},
+	"negative prefix id":  {"prefix", -1, func(t *Trajectory) { t.Prefix[0] = -1 }},
+	"index":               {"index", 1, func(t *Trajectory) { t.Calls[1].Index = 0 }},
+	"other prefix":        {"context", 1, func(t *Trajectory) { t.Calls[1].Context[0]++ }},
+	"short context":       {"context", 1, func(t *Trajectory) { t.Calls[1].Context = nil }},
+	"copy differs":        {"spans", 2, func(t *Trajectory) { t.Calls[2].Context[t.Calls[2].Spans[1].Start]++ }},
+	"output differs":      {"spans", 2, func(t *Trajectory) { t.Calls[1].Output[0]++ }},
+	"observation differs": {"spans", 2, func(t *Trajectory) { t.Calls[1].Observation[0]++ }},
+	"overlap":             {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[2].Start-- }},
+	"tail without span":   {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans = t.Calls[2].Spans[:2] }},
+	"span past the end":   {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[2].End++ }},
+	"offset past source":  {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].Offset = 1 << 40 }},
+	"span from call -1":   {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].FromCall = -1 }},
+	"origin unknown":      {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].Origin = "x" }},
+	"prefix span later":   {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].Origin = OriginPrefix }},
+	"log-prob lacks":      {"log_probs", 1, func(t *Trajectory) { t.Calls[1].LogProbs = t.Calls[1].LogProbs[1:] }},
+	"log-prob above 0":    {"log_probs", 1, func(t *Trajectory) { t.Calls[1].LogProbs[0] = .5 }},
+	"log-prob NaN":        {"log_probs", 1, func(t *Trajectory) { t.Calls[1].LogProbs[0] = float32(nan) }},
+	"log-probs empty":     {"log_probs", 1, func(t *Trajectory) { t.Calls[1].LogProbs = []float32{} }},
+	"output empty":        {"output", 1, func(t *Trajectory) { t.Calls[1].Output = nil }},
+	"output too long":     {"output", 1, func(t *Trajectory) { t.Calls[1].MaxNewTokens = 1 }},
+	"output negative":     {"output", 1, func(t *Trajectory) { t.Calls[1].Output[0] = -5 }},
+	"stop unknown":        {"stop", 1, func(t *Trajectory) { t.Calls[1].Stop = "" }},
+	"stop at length":      {"stop", 1, func(t *Trajectory) { t.Calls[1].Stop, t.Calls[1].MaxNewTokens = StopLength, 99 }},
+	"outcome unknown":     {"outcome", 1, func(t *Trajectory) { t.Calls[1].Outcome = "" }},
+	"goes on after":       {"outcome", 1, func(t *Trajectory) { t.Calls[1].Outcome = OutcomeAnswer }},
+	"no query":            {"query", 1, func(t *Trajectory) { t.Calls[1].Query = "" }},
+	"no observation":      {"observation", 1, func(t *Trajectory) { t.Calls[1].Observation = nil }},
+	"reason on a search":  {"reason", 1, func(t *Trajectory) { t.Calls[1].Reason = "x" }},
+	"query not UTF-8":     {"query", 1, func(t *Trajectory) { t.Calls[1].Query = "a\xffb" }},
+	"seconds":             {"seconds", 1, func(t *Trajectory) { t.Calls[1].Seconds = -1 }},
+	"retrieval seconds":   {"retrieval_seconds", 1, func(t *Trajectory) { t.Calls[1].RetrievalSeconds = nan }},
+}
+
 func TestValidateFinds(t *testing.T) {
-	nan := math.NaN()
-	for name, tc := range map[string]struct {
-		field  string
-		call   int
-		damage func(*Trajectory)
-	}{
-		"schema":              {"schema", -1, func(t *Trajectory) { t.Schema = 2 }},
-		"no id":               {"id", -1, func(t *Trajectory) { t.ID = "" }},
-		"no task":             {"task_id", -1, func(t *Trajectory) { t.TaskID = "" }},
-		"no agent":            {"agent", -1, func(t *Trajectory) { t.Agent = "" }},
-		"model not UTF-8":     {"model", -1, func(t *Trajectory) { t.Model = "\xff" }},
-		"reward":              {"reward", -1, func(t *Trajectory) { t.Reward = nan }},
-		"score":               {"scores", -1, func(t *Trajectory) { t.Scores["em"] = math.Inf(1) }},
-		"temperature":         {"sampler", -1, func(t *Trajectory) { t.Sampler.Temperature = -1 }},
-		"top-p":               {"sampler", -1, func(t *Trajectory) { t.Sampler.TopP = 1.5 }},
-		"end unknown":         {"end", -1, func(t *Trajectory) { t.End = "gone" }},
-		"end not answered":    {"end", -1, func(t *Trajectory) { t.End = EndTurnLimit }},
-		"seeds alike":         {"calls", -1, func(t *Trajectory) { t.Calls[1].Seed = t.Calls[0].Seed }},
-		"negative prefix id":  {"prefix", -1, func(t *Trajectory) { t.Prefix[0] = -1 }},
-		"index":               {"index", 1, func(t *Trajectory) { t.Calls[1].Index = 0 }},
-		"other prefix":        {"context", 1, func(t *Trajectory) { t.Calls[1].Context[0]++ }},
-		"short context":       {"context", 1, func(t *Trajectory) { t.Calls[1].Context = nil }},
-		"copy differs":        {"spans", 2, func(t *Trajectory) { t.Calls[2].Context[t.Calls[2].Spans[1].Start]++ }},
-		"output differs":      {"spans", 2, func(t *Trajectory) { t.Calls[1].Output[0]++ }},
-		"observation differs": {"spans", 2, func(t *Trajectory) { t.Calls[1].Observation[0]++ }},
-		"overlap":             {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[2].Start-- }},
-		"tail without span":   {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans = t.Calls[2].Spans[:2] }},
-		"span past the end":   {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[2].End++ }},
-		"offset past source":  {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].Offset = 1 << 40 }},
-		"span from call -1":   {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].FromCall = -1 }},
-		"origin unknown":      {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].Origin = "x" }},
-		"prefix span later":   {"spans", 2, func(t *Trajectory) { t.Calls[2].Spans[1].Origin = OriginPrefix }},
-		"log-prob lacks":      {"log_probs", 1, func(t *Trajectory) { t.Calls[1].LogProbs = t.Calls[1].LogProbs[1:] }},
-		"log-prob above 0":    {"log_probs", 1, func(t *Trajectory) { t.Calls[1].LogProbs[0] = .5 }},
-		"log-prob NaN":        {"log_probs", 1, func(t *Trajectory) { t.Calls[1].LogProbs[0] = float32(nan) }},
-		"log-probs empty":     {"log_probs", 1, func(t *Trajectory) { t.Calls[1].LogProbs = []float32{} }},
-		"output empty":        {"output", 1, func(t *Trajectory) { t.Calls[1].Output = nil }},
-		"output too long":     {"output", 1, func(t *Trajectory) { t.Calls[1].MaxNewTokens = 1 }},
-		"output negative":     {"output", 1, func(t *Trajectory) { t.Calls[1].Output[0] = -5 }},
-		"stop unknown":        {"stop", 1, func(t *Trajectory) { t.Calls[1].Stop = "" }},
-		"stop at length":      {"stop", 1, func(t *Trajectory) { t.Calls[1].Stop, t.Calls[1].MaxNewTokens = StopLength, 99 }},
-		"outcome unknown":     {"outcome", 1, func(t *Trajectory) { t.Calls[1].Outcome = "" }},
-		"goes on after":       {"outcome", 1, func(t *Trajectory) { t.Calls[1].Outcome = OutcomeAnswer }},
-		"no query":            {"query", 1, func(t *Trajectory) { t.Calls[1].Query = "" }},
-		"no observation":      {"observation", 1, func(t *Trajectory) { t.Calls[1].Observation = nil }},
-		"reason on a search":  {"reason", 1, func(t *Trajectory) { t.Calls[1].Reason = "x" }},
-		"query not UTF-8":     {"query", 1, func(t *Trajectory) { t.Calls[1].Query = "a\xffb" }},
-		"seconds":             {"seconds", 1, func(t *Trajectory) { t.Calls[1].Seconds = -1 }},
-		"retrieval seconds":   {"retrieval_seconds", 1, func(t *Trajectory) { t.Calls[1].RetrievalSeconds = nan }},
-	} {
+	for name, tc := range faults {
 		t.Run(name, func(t *testing.T) {
 			tr := four(t)
 			tc.damage(tr)
