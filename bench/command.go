@@ -30,14 +30,19 @@ func startTorch(threads int) error {
 	if threads < 0 {
 		return fmt.Errorf("threads is %d, want 0 or more", threads)
 	}
-	if threads == 0 {
-		threads = runtime.NumCPU()
-	}
-	torch.SetNumThreads(threads)
+	torch.SetNumThreads(threadCount(threads))
 	if torch.BLASCore() == "Prescott" {
 		note("OpenBLAS takes this processor for a Prescott and is several times slower than it could be: run scripts/bench, or set OPENBLAS_CORETYPE=Haswell (with AVX-512: SkylakeX)")
 	}
 	return nil
+}
+
+// threadCount is a number of threads with 0 as one a core.
+func threadCount(threads int) int {
+	if threads == 0 {
+		return runtime.NumCPU()
+	}
+	return threads
 }
 
 // libtorch says what computes, for manifests: the same seed gives the same bits

@@ -9,10 +9,15 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
 )
+
+// libtorch keeps its number of threads for an OS thread: on another one the last
+// bits could differ.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -141,7 +141,7 @@ func runSFT(ctx context.Context, o pretrainOptions, w *wikiWorkplace, mix []hori
 	bar := newProgress("sft steps", int64(o.Steps))
 	defer bar.done()
 	return train.SFT(ctx, o.SFTConfig, train.SFTParts{
-		Model: initial, Source: w.oracleSource(ctx, mix), Dir: dir, Resume: o.Resume,
+		Model: initial, Source: w.oracleSource(ctx, mix), Dir: dir, Resume: o.Resume, Threads: threadCount(o.Threads),
 		Save: w.saveModel,
 		Eval: w.devScores,
 		Log: func(r train.Record) {

@@ -175,7 +175,7 @@ func (o trainOptions) ppo(ctx context.Context, w *wikiWorkplace, student, teache
 	note("student of %d parameters, run folder %s", student.NumParameters(), dir)
 	bar := newProgress("ppo steps", int64(o.Steps))
 	trained, err := train.PPO(ctx, o.PPOConfig, train.PPOParts{
-		Initial: student, Teacher: teacher, Dir: dir, Resume: o.Resume,
+		Initial: student, Teacher: teacher, Dir: dir, Resume: o.Resume, Threads: threadCount(o.Threads),
 		Rollout: w.rollout(o, questions),
 		Save:    w.saveModel,
 		Eval:    w.devScores,
