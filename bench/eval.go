@@ -76,6 +76,9 @@ type subject struct {
 }
 
 func runEval(ctx context.Context, o evalOptions) error {
+	if o.Tasks < 0 || o.TimedTasks < 0 || len(o.Horizon) == 0 {
+		return fmt.Errorf("tasks %d, timed-tasks %d, horizons %q: want 0 or more tasks and at least one horizon", o.Tasks, o.TimedTasks, o.Horizon)
+	}
 	if err := startTorch(o.Threads); err != nil {
 		return err
 	}
@@ -115,6 +118,9 @@ func runEval(ctx context.Context, o evalOptions) error {
 		tasks, err := w.tasks(split, n, o.Tasks)
 		if err != nil {
 			return err
+		}
+		if len(tasks) < o.Tasks {
+			note("%s: the %s split has %d tasks, not %d", horizon, split, len(tasks), o.Tasks)
 		}
 		run := evalRun{
 			options: o, horizon: horizon, tasks: tasks, searcher: searcher{w.index}, dataHash: filepath.Join(o.Data, datasets.ManifestName),

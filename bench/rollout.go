@@ -53,6 +53,9 @@ func golds(t datasets.Task) [][]string {
 	return out
 }
 
+// rewards are the names that reward knows.
+var rewards = []string{"em", "f1"}
+
 // reward writes the scores of trajectories, and as reward the one named: the
 // same function as the metric that evaluation reports.
 func reward(name string, tasks []datasets.Task, trajectories []*trace.Trajectory) error {
@@ -61,7 +64,7 @@ func reward(name string, tasks []datasets.Task, trajectories []*trace.Trajectory
 		t.Scores = map[string]float64{"em": s.EM, "f1": s.F1}
 		value, ok := t.Scores[name]
 		if !ok {
-			return unknownName("reward", name, []string{"em", "f1"})
+			return unknownName("reward", name, rewards)
 		}
 		t.Reward = value
 	}

@@ -273,8 +273,12 @@ func TestWrongUseIsExplained(t *testing.T) {
 		{"train --nosuch", "unknown flag"},
 		{"train --config nosuch.json", "nosuch.json"},
 		{"train --reward f2 --steps 1 --preset smoke", "known: em, f1"},
-		{"train --student nosuch", "nosuch"},
+		{"train --student nosuch --out other", "nosuch"},
+		{"train --steps 0", "steps is 0"},
+		{"train --horizon 2", "unknown horizon"},
 		{"eval --horizon x2", "unknown horizon"},
+		{"eval --horizon=", "at least one horizon"},
+		{"eval --tasks -1", "tasks -1"},
 		{"eval --variants memopd", "train it with bench train --variant memopd"},
 		{"eval --policy fast", "known: greedy, sample"},
 		{"eval --update none", "mem1, full"},
@@ -289,5 +293,8 @@ func TestWrongUseIsExplained(t *testing.T) {
 		if status == 0 || stdout != "" || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "goroutine") {
 			t.Errorf("bench %s: exit %d, want an error with %q, got\n%s%s", c.line, status, c.want, stdout, stderr)
 		}
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, "runs")); err == nil {
+		t.Error("a command with wrong settings left a folder of runs behind")
 	}
 }

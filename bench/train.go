@@ -101,6 +101,9 @@ func runTrain(ctx context.Context, o trainOptions) error {
 	if o.Teacher, err = teacherOf(o.Variant); err != nil {
 		return err
 	}
+	if err := o.check(); err != nil {
+		return err
+	}
 	seeds := []int{int(o.Seed)}
 	if o.Seeds != "" {
 		if seeds, err = parseSeeds(o.Seeds); err != nil {
@@ -117,6 +120,17 @@ func runTrain(ctx context.Context, o trainOptions) error {
 		}
 	}
 	return nil
+}
+
+// check reports wrong settings before anything is written.
+func (o trainOptions) check() error {
+	if _, err := datasets.ParseHorizon(o.Horizon); err != nil {
+		return err
+	}
+	if !slices.Contains(rewards, o.Reward) {
+		return unknownName("reward", o.Reward, rewards)
+	}
+	return o.PPOConfig.Validate()
 }
 
 func trainSeed(ctx context.Context, o trainOptions) error {
