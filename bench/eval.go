@@ -92,6 +92,12 @@ func runEval(ctx context.Context, o evalOptions) error {
 		}
 		return o.runReal(ctx, files, sampling)
 	}
+	if o.Scripted != "" || o.Model != "" || o.Index != "" {
+		return fmt.Errorf("--scripted, --model and --index are for composed tasks, and --data %s holds none (bench data compose)", o.Data)
+	}
+	if !slices.Contains(subjectNames(), o.Baseline) {
+		return unknownName("baseline", o.Baseline, subjectNames())
+	}
 	w, err := openWiki(ctx, o.Data, miniwiki.DefaultConfig(), o.Seed)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"reflect"
 	"sort"
@@ -149,8 +150,8 @@ func setScalar(v reflect.Value, text string) error {
 		v.SetUint(n)
 	case reflect.Float32, reflect.Float64:
 		x, err := strconv.ParseFloat(text, v.Type().Bits())
-		if err != nil {
-			return fmt.Errorf("%q is not a number", text)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("%q is not a finite number", text)
 		}
 		v.SetFloat(x)
 	default:
@@ -247,6 +248,9 @@ func names(m map[string]*field) []string {
 	return out
 }
 
+// seedsMax is the most seeds that a range may hold.
+const seedsMax = 10_000
+
 // parseSeeds reads "3", "0-4" or "1,5,7".
 func parseSeeds(text string) ([]int, error) {
 	var seeds []int
@@ -259,6 +263,9 @@ func parseSeeds(text string) ([]int, error) {
 		}
 		if err != nil || a < 0 || b < a {
 			return nil, fmt.Errorf("seeds %q: want a number, a range such as 0-4, or a list of them", text)
+		}
+		if b-a >= seedsMax {
+			return nil, fmt.Errorf("seeds %q: more than %d", text, seedsMax)
 		}
 		for ; a <= b; a++ {
 			seeds = append(seeds, a)

@@ -46,7 +46,7 @@ run is the teacher; the student is the first snapshot that reaches --student-f1 
 the dev worlds, the mean of q2, q8 and q16: part of each skill is there, and room
 to grow. A share of the trajectories is trained as one flattened transcript, so
 that the teacher of the persistent variant can read its histories.`,
-		Example: "  bench pretrain --preset mini            some 40 minutes on one core\n  bench pretrain --preset smoke           a minute, to see it work",
+		Example: "  bench pretrain --preset mini            some 25 minutes on one core\n  bench pretrain --preset smoke           a minute, to see it work",
 	}, &o, &o.Preset, defaults, func(cmd *cobra.Command, _ []string) error { return runPretrain(cmd.Context(), o) })
 }
 

@@ -262,6 +262,56 @@ func untimed(r train.Record) map[string]float64 {
 	return m
 }
 
+// A folder never comes to hold a mixture of two settings, nor a claim without a model.
+func TestRunsKeepTheirSettings(t *testing.T) {
+	w := newWorkplace(t)
+	const line = "train --preset smoke --prompts-per-step 4 --steps 2 "
+	w.mustBench(line)
+	refused := func(arguments, want string) {
+		t.Helper()
+		if _, stderr, status := w.bench(line + arguments); status == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, want an error with %q, got\n%s", arguments, status, want, stderr)
+		}
+	}
+	w.mustBench(line) // trained already
+	w.mustBench(line + "--eval-every 7")
+	refused("--reward em", `reward was "f1", is "em"`)
+	refused("--learning-rate 0.1", "learning-rate was 0.0008, is 0.1")
+	refused("--critic foo", "critic")
+	refused("--steps 3 --resume", "steps was 2, is 3")
+
+	run := filepath.Join(w.dir, "runs/smoke/memopd/seed-0")
+	if err := os.RemoveAll(filepath.Join(run, modelFolder)); err != nil {
+		t.Fatal(err)
+	}
+	refused("", "model is gone")
+	w.mustBench(line + "--resume")
+	if _, err := os.Stat(filepath.Join(run, modelFolder, "model.safetensors")); err != nil {
+		t.Error(err)
+	}
+
+	w.setFinished(run, false)
+	refused("", "unfinished run")
+	refused("--resume --reward em", "reward was")
+	refused("--resume --steps 1", "2 steps done")
+	if err := os.RemoveAll(filepath.Join(run, train.CheckpointsFolder)); err != nil {
+		t.Fatal(err)
+	}
+	w.mustBench(line + "--steps 1") // nothing to lose: begun anew
+}
+
+func (w workplace) setFinished(run string, finished bool) {
+	w.t.Helper()
+	r, err := readRun(run)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Finished = finished
+	if err := results.WriteJSON(filepath.Join(run, runFile), r); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // What a user can get wrong ends with one clear line and a status that is not 0.
 func TestWrongUseIsExplained(t *testing.T) {
 	w := newWorkplace(t)
@@ -279,6 +329,13 @@ func TestWrongUseIsExplained(t *testing.T) {
 		{"eval --horizon x2", "unknown horizon"},
 		{"eval --horizon=", "at least one horizon"},
 		{"eval --tasks -1", "tasks -1"},
+		{"eval --seeds 7", "no run under"},
+		{"eval --runs nosuch", "no run under nosuch"},
+		{"eval --baseline foo", "known: sft, teacher, ppo"},
+		{"eval --data elsewhere --scripted search-each", "composed tasks"},
+		{"train --learning-rate NaN", "finite number"},
+		{"train --gamma Inf", "finite number"},
+		{"train --seeds 1-1000000000000", "more than"},
 		{"eval --variants memopd", "train it with bench train --variant memopd"},
 		{"eval --policy fast", "known: greedy, sample"},
 		{"eval --update none", "mem1, full"},

@@ -29,6 +29,15 @@ func (o evalOptions) runs() string {
 	return o.Out
 }
 
+// subjectNames lists all variants that can be evaluated.
+func subjectNames() []string {
+	names := []string{variantSFT, variantTeacher}
+	for _, v := range variants {
+		names = append(names, v.name)
+	}
+	return names
+}
+
 // findSubjects lists what is to be evaluated: what the options name, or the SFT
 // start and every run under --out.
 func findSubjects(o evalOptions) ([]subject, error) {
@@ -51,8 +60,9 @@ func findSubjects(o evalOptions) ([]subject, error) {
 		}
 		subjects = append(subjects, found...)
 	}
-	if len(subjects) == 0 {
-		return nil, fmt.Errorf("nothing to evaluate under %s", filepath.Join(o.runs(), o.Preset))
+	trained := slices.ContainsFunc(subjects, func(s subject) bool { return s.variant != variantSFT && s.variant != variantTeacher })
+	if asked := o.Seeds != "" || o.Runs != ""; asked && !trained {
+		return nil, fmt.Errorf("no run under %s with seeds %q (empty: any)", filepath.Join(o.runs(), o.Preset), o.Seeds)
 	}
 	return subjects, nil
 }
@@ -65,11 +75,7 @@ func subjectsOf(o evalOptions, variant string) ([]subject, error) {
 		return []subject{presetSubject(o, variant, presets.Teacher)}, nil
 	}
 	if _, err := teacherOf(variant); err != nil {
-		known := []string{variantSFT, variantTeacher}
-		for _, v := range variants {
-			known = append(known, v.name)
-		}
-		return nil, unknownName("variant", variant, known)
+		return nil, unknownName("variant", variant, subjectNames())
 	}
 	return trainedSubjects(o, variant)
 }

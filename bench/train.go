@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -135,15 +134,13 @@ func (o trainOptions) check() error {
 
 func trainSeed(ctx context.Context, o trainOptions) error {
 	dir := filepath.Join(o.Out, o.Preset, o.Variant, fmt.Sprintf("seed-%d", o.Seed))
-	run, err := readRun(dir)
-	switch {
-	case err == nil && run.Finished:
+	done, err := o.existing(dir)
+	if err != nil {
+		return err
+	}
+	if done {
 		note("%s: trained already", dir)
 		return o.printLast(dir)
-	case err == nil && !o.Resume:
-		return fmt.Errorf("%s holds an unfinished run: --resume goes on with it, or choose another folder with --out", dir)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return err
 	}
 	w, err := openWiki(ctx, o.Data, miniwiki.DefaultConfig(), o.Seed)
 	if err != nil {
@@ -158,7 +155,7 @@ func trainSeed(ctx context.Context, o trainOptions) error {
 	if teacher != nil {
 		defer teacher.Free()
 	}
-	run = &trainRun{Schema: 1, Variant: o.Variant, Seed: o.Seed, Preset: o.Preset}
+	run := &trainRun{Schema: 1, Variant: o.Variant, Seed: o.Seed, Preset: o.Preset}
 	run.Manifest = results.NewManifest(json.RawMessage(mustConfigJSON(&o)), libtorch())
 	if err := run.Manifest.AddFile("data", filepath.Join(o.Data, datasets.ManifestName)); err != nil {
 		return err
