@@ -9,9 +9,6 @@ import (
 // Teacher says whether a sampled token is in the teacher mask.
 type Teacher func(t *trace.Trajectory, call, token int) bool
 
-// TeacherAll puts every sampled token in the teacher mask.
-func TeacherAll(*trace.Trajectory, int, int) bool { return true }
-
 // TeacherFromCall puts the tokens of call first and later ones in the mask.
 func TeacherFromCall(first int) Teacher {
 	return func(_ *trace.Trajectory, call, _ int) bool { return call >= first }

@@ -67,7 +67,7 @@ compose), they are searched in its index by a scripted agent or by --model.`,
 	}, &o, nil, defaults, func(cmd *cobra.Command, _ []string) error { return runEval(cmd.Context(), o) })
 }
 
-// subject is a model under evaluation. An empty load is a scripted agent.
+// subject is what is evaluated; a scripted agent has no model to load.
 type subject struct {
 	variant string
 	seed    int64

@@ -17,7 +17,7 @@ const rowsMax = 64
 // greedy is how evaluation decodes unless told otherwise.
 var greedy = trace.Sampler{Greedy: true, Temperature: 1, TopP: 1}
 
-// evaluateWiki scores a decoder on the first tasks of a split at a horizon.
+// evaluate scores a decoder on the first tasks of a split at a horizon.
 func (w *wikiWorkplace) evaluate(ctx context.Context, d *model.Decoder, split datasets.Split, n, tasks int) ([]eval.TaskRecord, error) {
 	list, err := w.tasks(split, n, tasks)
 	if err != nil {
@@ -59,15 +59,6 @@ func (w *wikiWorkplace) devScores(ctx context.Context, _ int, d *model.Decoder) 
 
 // devMetric names the dev score at a horizon.
 func devMetric(questions int) string { return "eval/" + datasets.HorizonName(questions) + "_f1" }
-
-// devLine renders dev scores for a terminal.
-func devLine(r train.Record) string {
-	var names []string
-	for _, m := range r {
-		names = append(names, m.Name)
-	}
-	return r.Line(names...)
-}
 
 func meanF1(records []eval.TaskRecord) float64 {
 	sum := 0.0

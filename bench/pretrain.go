@@ -86,8 +86,8 @@ func runPretrain(ctx context.Context, o pretrainOptions) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("student: %s (step %d)  %s\n", filepath.Join(dir, presets.Student), report.Student.Step, devLine(report.Student.F1))
-	fmt.Printf("teacher: %s (step %d)  %s\n", filepath.Join(dir, presets.Teacher), report.Teacher.Step, devLine(report.Teacher.F1))
+	fmt.Printf("student: %s (step %d)  %s\n", filepath.Join(dir, presets.Student), report.Student.Step, report.Student.F1.Line())
+	fmt.Printf("teacher: %s (step %d)  %s\n", filepath.Join(dir, presets.Teacher), report.Teacher.Step, report.Teacher.F1.Line())
 	return nil
 }
 
@@ -171,7 +171,7 @@ func (p *pretrainReport) choose(ctx context.Context, w *wikiWorkplace, o pretrai
 			return err
 		}
 		p.Scores = append(p.Scores, snapshotScore{step, scores})
-		note("snapshot %d: %s", step, devLine(scores))
+		note("snapshot %d: %s", step, scores.Line())
 		if student < 0 && studentScore(scores) >= o.StudentF1 {
 			student = len(p.Scores) - 1
 		}

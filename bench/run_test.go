@@ -298,6 +298,8 @@ func TestRunsKeepTheirSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mustBench(line + "--steps 1") // nothing to lose: begun anew
+	w.write("runs/smoke/memopd/seed-0/"+runFile, `{"finished": true}`)
+	refused("", "no manifest")
 }
 
 func (w workplace) setFinished(run string, finished bool) {

@@ -298,5 +298,8 @@ func readRun(dir string) (*trainRun, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, runFile), err)
 	}
+	if r.Manifest == nil {
+		return nil, fmt.Errorf("%s: has no manifest", filepath.Join(dir, runFile))
+	}
 	return &r, nil
 }

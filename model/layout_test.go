@@ -9,40 +9,6 @@ import (
 	"github.com/memopd/memopd-bench/torch"
 )
 
-func TestMicrobatches(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 3))
-	var batch []*align.Packed
-	for range 40 {
-		p, _ := episode(rng, 50, 1+rng.IntN(5), 2+rng.IntN(30))
-		batch = append(batch, p)
-	}
-	groups := Microbatches(batch, 600)
-	seen := make([]int, len(batch))
-	total := 0
-	for _, g := range groups {
-		tokens := 0
-		for _, i := range g {
-			seen[i]++
-			tokens += len(batch[i].IDs)
-		}
-		if tokens == 0 || tokens > 600 {
-			t.Errorf("a group of %d tokens", tokens)
-		}
-		total += tokens
-	}
-	for i, n := range seen {
-		if n != 1 {
-			t.Errorf("sequence %d stands in %d groups", i, n)
-		}
-	}
-	if most := total/300 + 1; len(groups) > most {
-		t.Errorf("%d groups for %d tokens, want at most %d", len(groups), total, most)
-	}
-	if alone := Microbatches(batch, 1); len(alone) != len(batch) {
-		t.Errorf("%d groups of sequences longer than the limit, want %d", len(alone), len(batch))
-	}
-}
-
 // TestGroupsPadLittle holds the padding of attention down where lengths differ much.
 func TestGroupsPadLittle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))

@@ -31,12 +31,6 @@ func Checkpoint(preset, role string) (fs.FS, error) {
 	return fs.Sub(files, dir)
 }
 
-// Manifest is a preset's pretrain.json, nil if there is none.
-func Manifest(preset string) []byte {
-	data, _ := files.ReadFile(preset + "/pretrain.json")
-	return data
-}
-
 func known() string {
 	entries, _ := files.ReadDir(".")
 	var names []string

@@ -100,10 +100,15 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Line renders the named metrics for a terminal, those that are absent or NaN
+// Line renders the named metrics for a terminal, or all without names, those that are absent or NaN
 // left out: the name without its group, unless that would be unclear, then the
 // value in four significant digits.
 func (r Record) Line(names ...string) string {
+	if len(names) == 0 {
+		for _, m := range r {
+			names = append(names, m.Name)
+		}
+	}
 	var b strings.Builder
 	for _, name := range names {
 		v, ok := r.Get(name)

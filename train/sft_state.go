@@ -23,13 +23,7 @@ func SFTLine(r Record) string {
 }
 
 // evalLine renders a record of an evaluation, all of it.
-func evalLine(r Record) string {
-	var names []string
-	for _, m := range r {
-		names = append(names, m.Name)
-	}
-	return "eval " + r.Line(names...)
-}
+func evalLine(r Record) string { return "eval " + r.Line() }
 
 // record reports the window and opens the next.
 func (r *sftRun) record() error {

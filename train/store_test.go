@@ -46,6 +46,9 @@ func TestRecordKeepsOrder(t *testing.T) {
 	if err != nil || asJSON(t, read) != `[{"training/global_step":1,"z":0.1,"a":1e-30},{"training/global_step":2,"z":0.1,"a":1e-30}]` {
 		t.Errorf("read %s (%v)", asJSON(t, read), err)
 	}
+	if line := (Record{{"a/b", 1}, {"c", 2}}).Line(); line != "b 1  c 2" {
+		t.Errorf("line of all metrics %q", line)
+	}
 	if line := read[1].Line("z", "absent", StepMetric); line != "z 0.1  global_step 2" {
 		t.Errorf("line is %q", line)
 	}
