@@ -35,8 +35,11 @@ var rules = map[string]rule{
 	"agent":           {[]string{"trace"}, true, "never sees gold answers, so no datasets"},
 	"align":           {[]string{"trace"}, true, "a compiler of ids, no tensors"},
 	"torch":           {nil, false, "the libtorch binding and nothing more"},
-	"model":           {[]string{"torch", "align", "trace"}, false, "tensors and ids, no agents, no rewards"},
+	"model":           {[]string{"torch", "align", "trace", "model/tokenizer", "model/gguf"}, false, "tensors and ids, no agents, no rewards"},
+	"model/gguf":      {[]string{"model/tokenizer"}, true, "reads GGUF files, usable without libtorch"},
 	"model/tokenizer": {nil, true, "text to ids, usable without libtorch"},
+	"remote":          {[]string{"trace", "agent"}, true, "policies behind a server: agents' requests in, ids out"},
+	"hub":             {nil, true, "downloads of published models and data"},
 	"train":           {[]string{"model", "torch", "align", "trace"}, false, "trajectories are handed in by functions; builds no prompts"},
 	"eval":            {[]string{"agent", "datasets", "model", "align", "trace", "results", "eval/metrics"}, false, "runs agents on tasks"},
 	"eval/metrics":    {nil, true, "strings in, scores out; also the reward"},
@@ -187,7 +190,7 @@ func TestRuleOf(t *testing.T) {
 		want           bool
 	}{
 		{"agent", "trace", true}, {"agent", "trace/store", true}, {"agent", "datasets", false},
-		{"datasets", "datasets/miniwiki", true}, {"model", "model/tokenizer", false},
+		{"datasets", "datasets/miniwiki", true}, {"model", "datasets", false},
 		{"eval", "eval/metrics", true}, {"eval/metrics", "eval", false}, {"train", "eval/metrics", false},
 		{"bench", "torch/internal/ctorch", true},
 	} {

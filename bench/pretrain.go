@@ -161,7 +161,7 @@ func (p *pretrainReport) choose(ctx context.Context, w *wikiWorkplace, o pretrai
 		if step > o.Steps || len(p.Scores) > 0 && step == p.Scores[len(p.Scores)-1].Step {
 			continue
 		}
-		d, err := model.Load(train.SnapshotPath(dir, step))
+		d, err := model.Load(train.SnapshotPath(dir, step), model.Placement{})
 		if err != nil {
 			return err
 		}

@@ -125,7 +125,7 @@ func (o evalOptions) runRealSubject(ctx context.Context, run evalRun) ([]results
 	run.agent.Tokenizer = tok
 	return run.evaluate(ctx, subject{
 		variant: filepath.Base(o.Model), from: o.Model,
-		load: func() (*model.Decoder, error) { return model.Load(o.Model) },
+		load: func() (*model.Decoder, error) { return model.Load(o.Model, model.Placement{}) },
 	})
 }
 

@@ -122,7 +122,7 @@ func trainedSubjects(o evalOptions, variant string) ([]subject, error) {
 			return nil, err
 		}
 		if from != "" {
-			found = append(found, subject{variant, int64(seed), from, func() (*model.Decoder, error) { return model.Load(from) }})
+			found = append(found, subject{variant, int64(seed), from, func() (*model.Decoder, error) { return model.Load(from, model.Placement{}) }})
 		}
 	}
 	slices.SortFunc(found, func(a, b subject) int { return int(a.seed - b.seed) })

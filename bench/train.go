@@ -251,9 +251,9 @@ func pretrainOnce(ctx context.Context, o trainOptions) (string, error) {
 func loadRole(preset, role, fresh, given string) (*model.Decoder, error) {
 	switch {
 	case given != "":
-		return model.Load(given)
+		return model.Load(given, model.Placement{})
 	case fresh != "":
-		return model.Load(filepath.Join(fresh, role))
+		return model.Load(filepath.Join(fresh, role), model.Placement{})
 	}
 	if preset == presetSmoke { // the same models, fewer steps
 		preset = presetMini
@@ -262,7 +262,7 @@ func loadRole(preset, role, fresh, given string) (*model.Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return model.LoadFS(files)
+	return model.LoadFS(files, model.Placement{})
 }
 
 // printLast prints the last training metrics of a run as JSON.

@@ -18,6 +18,9 @@ type Parameter = torch.Named
 type Decoder struct {
 	Config Config
 
+	placement Placement
+	live      int // ids with logits; 0: all rows of the head
+
 	slots      []slot
 	parameters []Parameter
 	rope       *ropeTable
@@ -125,6 +128,7 @@ func (d *Decoder) NumParameters() int {
 // Clone returns a decoder with copies of the weights and no gradients.
 func (d *Decoder) Clone() *Decoder {
 	c := allocate(d.Config)
+	c.placement, c.live = d.placement, d.live
 	s := torch.NewScope()
 	defer s.Close()
 	torch.NoGrad(func() {

@@ -63,8 +63,14 @@ func causalRow(ids []int32) *align.Packed {
 	return p
 }
 
-// Logits maps hidden states (A, D) to logits (A, V).
-func (d *Decoder) Logits(hidden *torch.Tensor) *torch.Tensor { return hidden.Linear(d.head, nil) }
+// Logits maps hidden states (A, D) to logits (A, V), V being Vocab.
+func (d *Decoder) Logits(hidden *torch.Tensor) *torch.Tensor {
+	head := d.head
+	if d.Vocab() < d.Config.VocabSize {
+		head = head.Narrow(0, 0, int64(d.Vocab()))
+	}
+	return hidden.Linear(head, nil)
+}
 
 // tap receives the rotated keys and the values of a layer, (N, K, E) each.
 type tap func(layer int, k, v *torch.Tensor)

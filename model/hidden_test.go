@@ -243,7 +243,7 @@ func TestLogProbErrorIsSmall(t *testing.T) {
 		checkLogProbs(t, fmt.Sprint("sharp ", sharp), newModel(t, mini(), 9, sharp))
 	}
 	for _, name := range []string{"student", "teacher"} {
-		d, err := Load("../presets/mini/" + name)
+		d, err := Load("../presets/mini/"+name, Placement{})
 		if err != nil {
 			t.Fatal(err)
 		}

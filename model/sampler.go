@@ -133,8 +133,8 @@ func (g *generation) check(r *trace.Request) error {
 		return fmt.Errorf("generate: a request asks for %d new tokens", r.MaxNewTokens)
 	}
 	for i, id := range r.Context {
-		if id < 0 || int(id) >= g.Decoder.Config.VocabSize {
-			return fmt.Errorf("generate: context id %d at %d is outside the vocabulary of %d", id, i, g.Decoder.Config.VocabSize)
+		if id < 0 || int(id) >= g.Decoder.Vocab() {
+			return fmt.Errorf("generate: context id %d at %d is outside the vocabulary of %d", id, i, g.Decoder.Vocab())
 		}
 	}
 	return nil
@@ -200,7 +200,7 @@ func (g *generation) step() error {
 
 // draw appends a token to each row and notes why a row stops.
 func (g *generation) draw(rows []*row, logits []float32) error {
-	vocab := g.Decoder.Config.VocabSize
+	vocab := g.Decoder.Vocab()
 	for i, r := range rows {
 		id, logProb, err := g.drawer.draw(logits[i*vocab:(i+1)*vocab], r.rng.Float64())
 		if err != nil {

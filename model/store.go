@@ -35,8 +35,8 @@ type Tokenizer interface {
 // end-of-sequence ids alone, generation_config.json where there is one.
 // Weights become float32. A tensor that is missing, unexpected or of another
 // shape is an error that names it.
-func Load(dir string) (*Decoder, error) {
-	d, err := LoadFS(os.DirFS(dir))
+func Load(dir string, p Placement) (*Decoder, error) {
+	d, err := LoadFS(os.DirFS(dir), p)
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", dir, err)
 	}
@@ -44,7 +44,10 @@ func Load(dir string) (*Decoder, error) {
 }
 
 // LoadFS is Load from the root of fsys, such as an embedded checkpoint.
-func LoadFS(fsys fs.FS) (*Decoder, error) {
+func LoadFS(fsys fs.FS, p Placement) (*Decoder, error) {
+	if p = p.withDefaults(); p != (Placement{}).withDefaults() {
+		return nil, fmt.Errorf("placement %+v is not supported", p)
+	}
 	c, err := readConfig(fsys)
 	if err != nil {
 		return nil, err
@@ -55,6 +58,7 @@ func LoadFS(fsys fs.FS) (*Decoder, error) {
 	}
 	defer w.close()
 	d := allocate(*c)
+	d.placement = p
 	if err := torch.Try(func() error { return d.read(w) }); err != nil {
 		d.Free()
 		return nil, err

@@ -52,7 +52,7 @@ func TestTransformersLogits(t *testing.T) {
 			noLeaks(t)
 			var want dump
 			readJSON(t, filepath.Join(folder, "logits.json"), &want)
-			d, err := Load(folder)
+			d, err := Load(folder, Placement{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,8 +109,8 @@ func TestSaveLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, load := range map[string]func() (*Decoder, error){
-			"folder": func() (*Decoder, error) { return Load(dir) },
-			"fs":     func() (*Decoder, error) { return LoadFS(os.DirFS(dir)) },
+			"folder": func() (*Decoder, error) { return Load(dir, Placement{}) },
+			"fs":     func() (*Decoder, error) { return LoadFS(os.DirFS(dir), Placement{}) },
 			"clone":  func() (*Decoder, error) { return d.Clone(), nil },
 		} {
 			again, err := load()
@@ -195,7 +195,7 @@ func TestStrictTensors(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Close()
-		got, err := Load(dir)
+		got, err := Load(dir, Placement{})
 		if err == nil {
 			got.Free()
 		}
@@ -203,7 +203,7 @@ func TestStrictTensors(t *testing.T) {
 			t.Errorf("%s: error %v, want %q in it", c.name, err, c.want)
 		}
 	}
-	if _, err := Load(t.TempDir()); err == nil || !strings.Contains(err.Error(), configFilename) {
+	if _, err := Load(t.TempDir(), Placement{}); err == nil || !strings.Contains(err.Error(), configFilename) {
 		t.Errorf("empty folder: %v", err)
 	}
 }
@@ -227,7 +227,7 @@ func TestGenerationConfigDecidesEOS(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		again, err := Load(dir)
+		again, err := Load(dir, Placement{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestExport(t *testing.T) {
 		export(t, filepath.Join(root, name), newModel(t, c, 13, 2), testTokenizer(t, c.VocabSize))
 	}
 	trained := "../presets/mini/teacher"
-	d, err := Load(trained)
+	d, err := Load(trained, Placement{})
 	if err != nil {
 		t.Fatal(err)
 	}

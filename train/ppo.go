@@ -103,8 +103,8 @@ func openPPO(c PPOConfig, p PPOParts) (*ppoRun, error) {
 	if (p.Teacher == nil) != (c.Teacher == TeacherNone) {
 		return nil, fmt.Errorf("teacher is %q, and a teacher's weights are given: %v", c.Teacher, p.Teacher != nil)
 	}
-	if p.Teacher != nil && p.Teacher.Config.VocabSize != p.Initial.Config.VocabSize {
-		return nil, fmt.Errorf("the teacher's vocabulary has %d entries, the student's %d", p.Teacher.Config.VocabSize, p.Initial.Config.VocabSize)
+	if p.Teacher != nil && p.Teacher.Vocab() != p.Initial.Vocab() {
+		return nil, fmt.Errorf("the teacher's vocabulary has %d entries, the student's %d", p.Teacher.Vocab(), p.Initial.Vocab())
 	}
 	if p.Save == nil {
 		p.Save = func(dir string, d *model.Decoder) error { return d.Save(dir) }

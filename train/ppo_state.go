@@ -106,7 +106,7 @@ func (r *ppoRun) load(from string) error {
 	if saved.Initial != r.state.Initial || saved.Teacher != r.state.Teacher {
 		return errors.New("the initial or the teacher's weights are not those that the run began with")
 	}
-	policy, err := model.Load(filepath.Join(from, "actor"))
+	policy, err := model.Load(filepath.Join(from, "actor"), model.Placement{})
 	if err != nil {
 		return err
 	}

@@ -203,7 +203,7 @@ func TestCheckpointHoldsTheActor(t *testing.T) {
 	if err != nil || !slices.Equal(steps, []int{2, 4}) {
 		t.Errorf("checkpoints of steps %v (%v), want 2 and 4", steps, err)
 	}
-	loaded, err := model.Load(filepath.Join(CheckpointPath(dir, 4), "actor"))
+	loaded, err := model.Load(filepath.Join(CheckpointPath(dir, 4), "actor"), model.Placement{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func (r *sftRun) load(from string) error {
 	}
 	r.state = saved
 	r.state.Config = r.c
-	d, err := model.Load(filepath.Join(from, "actor"))
+	d, err := model.Load(filepath.Join(from, "actor"), model.Placement{})
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func TestSFTRerunAndResumeAreIdentical(t *testing.T) {
 			t.Errorf("metrics differ:\n%s\n%s", got, want)
 		}
 	}
-	if snapshot, err := model.Load(SnapshotPath(straight, 3)); err != nil {
+	if snapshot, err := model.Load(SnapshotPath(straight, 3), model.Placement{}); err != nil {
 		t.Error(err)
 	} else {
 		snapshot.Free()
