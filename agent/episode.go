@@ -58,7 +58,7 @@ func newEpisode(opts *Options, stopper *Stopper, task Task, sample int) (*Episod
 			TaskID:  task.ID,
 			Agent:   opts.Update.Name(),
 			Model:   opts.Model,
-			Prefix:  opts.Tokenizer.Encode(opts.Protocol.Prefix(task.Questions)),
+			Prefix:  opts.EncodePrefix(opts.Protocol.Prefix(task.Questions)),
 			Sampler: opts.Sampler,
 		},
 	}

@@ -187,3 +187,23 @@ func (badUpdate) Retain(calls []trace.Call) []Segment {
 	}
 	return []Segment{{Origin: trace.OriginRetained, FromCall: 9}}
 }
+
+// A chat template wraps the prefix alone: what follows is encoded as it stands.
+func TestEncodePrefixWrapsThePrefixAlone(t *testing.T) {
+	o := miniOptions()
+	plain := run(t, oracle(o.Tokenizer), miniWorld, o, miniTask)[0]
+	o.EncodePrefix = func(text string) []int32 {
+		return slices.Concat([]int32{901}, o.Tokenizer.Encode(text), []int32{902, 903})
+	}
+	wrapped := run(t, oracle(o.Tokenizer), miniWorld, o, miniTask)[0]
+	if want := slices.Concat([]int32{901}, plain.Prefix, []int32{902, 903}); !slices.Equal(wrapped.Prefix, want) {
+		t.Fatalf("prefix %v, want %v", wrapped.Prefix, want)
+	}
+	for i, c := range wrapped.Calls {
+		rest := plain.Calls[i]
+		if !slices.Equal(c.Context[len(wrapped.Prefix):], rest.Context[len(plain.Prefix):]) ||
+			!slices.Equal(c.Output, rest.Output) || !slices.Equal(c.Observation, rest.Observation) {
+			t.Errorf("call %d differs behind the prefix", i)
+		}
+	}
+}

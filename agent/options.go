@@ -14,6 +14,11 @@ type Options struct {
 	Update    Update // nil: MEM1Update
 	Tokenizer Tokenizer
 
+	// EncodePrefix turns the protocol's prefix to ids, such as the user's message of a
+	// chat template with the opening of the answer after it. Everything later,
+	// outputs and observations, stays plain. Nil: Tokenizer.Encode.
+	EncodePrefix func(text string) []int32
+
 	// ContextTokens is the model's limit: a call is made only when its context
 	// and its whole response limit fit. 0: no limit.
 	ContextTokens int
@@ -44,6 +49,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.ContextTokens < 0 || o.Searches < 0 {
 		return o, fmt.Errorf("agent options: context tokens %d, searches %d: below 0", o.ContextTokens, o.Searches)
+	}
+	if o.EncodePrefix == nil {
+		o.EncodePrefix = o.Tokenizer.Encode
 	}
 	if o.Update == nil {
 		o.Update = MEM1Update{}

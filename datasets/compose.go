@@ -47,7 +47,8 @@ func (s Shares) of(key string) Split {
 //     to nothing is met by an empty prediction: such golds are dropped, and a
 //     question without any left is refused;
 //   - a question stands once in all splits: the first read stays, and of two splits
-//     the one held out further has it (test before dev before train).
+//     the one held out further has it (test before dev before train). If one of
+//     the two alone has evidence, it is kept.
 type Refused struct {
 	Separator      int `json:"question_with_separator"`
 	NoGold         int `json:"question_without_usable_gold"`
@@ -109,6 +110,10 @@ func (c *Composer) Add(q Question, split Split) bool {
 		c.items = map[string]item{}
 	}
 	old, ok := c.items[key]
+	if ok && old.question.Evidence == nil {
+		old.question.Evidence = q.Evidence
+		c.items[key] = old
+	}
 	switch {
 	case ok && old.split == split:
 		c.refused.Duplicate++
@@ -117,6 +122,9 @@ func (c *Composer) Add(q Question, split Split) bool {
 		c.refused.OtherSplit++
 		if slices.Index(Splits, split) < slices.Index(Splits, old.split) {
 			return false
+		}
+		if q.Evidence == nil {
+			q.Evidence = old.question.Evidence
 		}
 	}
 	c.items[key] = item{q, split}

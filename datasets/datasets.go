@@ -10,6 +10,11 @@ type Question struct {
 	Question string   `json:"question"`
 	Golds    []string `json:"golds"`
 	Hops     int      `json:"hops,omitempty"` // documents to be read; 0: not known
+
+	// Evidence holds the titles of the passages that the answer rests on, as the
+	// files name them: HotpotQA's supporting facts, NQ's gold passage. Nil: not
+	// known. Like the golds it is for oracles and scores, and agents never see it.
+	Evidence []string `json:"evidence,omitempty"`
 }
 
 // Task is a number of questions to be answered in one go.

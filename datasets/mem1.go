@@ -130,6 +130,7 @@ func decodeTask(raw []byte, source string) (entry, error) {
 		Golds     [][]string `json:"golds"`
 		Sources   []string   `json:"sources"`
 		Hops      []int      `json:"hops"`
+		Evidence  [][]string `json:"evidence"` // absent in files without any
 	}
 	if err := unmarshal(raw, &r); err != nil {
 		return entry{}, err
@@ -146,11 +147,19 @@ func decodeTask(raw []byte, source string) (entry, error) {
 			return entry{}, badField(name, "%d values for %d questions", got, n)
 		}
 	}
+	if len(r.Evidence) != 0 && len(r.Evidence) != n {
+		return entry{}, badField("evidence", "%d values for %d questions", len(r.Evidence), n)
+	}
 	e := entry{task: r.TaskID, world: r.World}
 	for i := range n {
 		q := Question{ID: r.IDs[i], Source: r.Sources[i], World: r.World, Hops: r.Hops[i]}
 		if source != "" {
 			q.Source = source
+		}
+		if r.Evidence != nil {
+			for _, title := range r.Evidence[i] {
+				e.addEvidence(title)
+			}
 		}
 		var err error
 		if e, err = e.withQuestion(q, &r.Questions[i], "golds", r.Golds[i]); err != nil {

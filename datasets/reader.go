@@ -127,7 +127,7 @@ func (r *Reader) Next() (Record, error) {
 			return Record{}, err
 		}
 		for _, q := range e.questions {
-			r.pending = append(r.pending, Record{Question: q, Number: n, Passages: e.passages, Evidence: e.evidence})
+			r.pending = append(r.pending, Record{Question: q, Number: n, Passages: e.passages})
 		}
 	}
 	rec := r.pending[0]

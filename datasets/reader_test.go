@@ -17,7 +17,7 @@ func TestReadLayouts(t *testing.T) {
 	_, hotpot := readAll(t, "testdata/hotpotqa.json", Options{})
 	q := hotpot[0]
 	if q.Question.ID != "h1" || q.Question.Question != "Which river flows through the birthplace of Ada Brook?" ||
-		q.Question.Source != "hotpotqa" || q.Question.Hops != 2 || !slices.Equal(q.Evidence, []string{"Ada Brook", "Oakton & Vale"}) {
+		q.Question.Source != "hotpotqa" || q.Question.Hops != 2 || !slices.Equal(q.Question.Evidence, []string{"Ada Brook", "Oakton & Vale"}) {
 		t.Errorf("first question is %+v", q)
 	}
 	if p := q.Passages[1]; p.Title != "Oakton & Vale" || p.Text != "Oakton & Vale is a town. It lies on the Wend." || p.ID != PassageID(p.Title, p.Text) {
@@ -39,7 +39,7 @@ func TestReadLayouts(t *testing.T) {
 		t.Errorf("FlashRAG: %s %+v", r.Format(), g)
 	}
 	r, oracle := readAll(t, "testdata/nq_oracle.jsonl", Options{})
-	if r.Format() != NQOracle || !slices.Equal(oracle[0].Evidence, []string{"The Wend"}) || len(oracle[0].Passages) != 2 {
+	if r.Format() != NQOracle || !slices.Equal(oracle[0].Question.Evidence, []string{"The Wend"}) || len(oracle[0].Passages) != 2 {
 		t.Errorf("nq-open-oracle: %s %+v", r.Format(), oracle[0])
 	}
 }

@@ -13,7 +13,6 @@ type Record struct {
 	Question Question
 	Number   int        // of the record in its file, from 0; the questions of a multi-question record share it
 	Passages []Document // HotpotQA's context, nq-open-oracle's ctxs; nil elsewhere
-	Evidence []string   // titles of the passages that the answer rests on, where the file says so
 }
 
 // RecordError says what is wrong with a record, and where it stands.
@@ -117,11 +116,11 @@ type entry struct {
 	world     string
 	questions []Question
 	passages  []Document
-	evidence  []string
+	evidence  []string // of the question to come
 }
 
 func (e *entry) addEvidence(title string) {
-	if title = cleanTitle(title); !slices.Contains(e.evidence, title) {
+	if title = cleanTitle(title); title != "" && !slices.Contains(e.evidence, title) {
 		e.evidence = append(e.evidence, title)
 	}
 }
@@ -132,6 +131,7 @@ func (e entry) withQuestion(q Question, text *string, goldField string, golds []
 	if err != nil {
 		return entry{}, err
 	}
+	q.Evidence, e.evidence = e.evidence, nil
 	e.questions = append(e.questions, q)
 	return e, nil
 }

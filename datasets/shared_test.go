@@ -77,8 +77,8 @@ func TestSharedFiles(t *testing.T) {
 				c.question != "" && (q.Question != c.question || !slices.Equal(q.Golds, c.golds)) {
 				t.Errorf("record %d is %+v", c.at, q)
 			}
-			if len(rec.Passages) != c.passages || !slices.Equal(rec.Evidence, c.evidence) {
-				t.Errorf("record %d: %d passages, evidence %q", c.at, len(rec.Passages), rec.Evidence)
+			if len(rec.Passages) != c.passages || !slices.Equal(rec.Question.Evidence, c.evidence) {
+				t.Errorf("record %d: %d passages, evidence %q", c.at, len(rec.Passages), rec.Question.Evidence)
 			}
 			for i, rec := range got {
 				q := rec.Question

@@ -21,12 +21,15 @@ const TaskSchemaVersion = "1"
 const tasksPerRowGroup = 1024
 
 // TaskSchema returns the columns of a task file: MEM1's first (data_source,
-// prompt, ability, reward_model, extra_info), then what they leave out.
-func TaskSchema() *arrow.Schema {
+// prompt, ability, reward_model, extra_info), then what they leave out. The last,
+// evidence, is there where a task of the file has any: for each question the
+// titles of the passages that its answer rests on, an empty list where they are
+// not known.
+func TaskSchema(evidence bool) *arrow.Schema {
 	text, texts := arrow.BinaryTypes.String, arrow.ListOf(arrow.BinaryTypes.String)
 	field := func(name string, t arrow.DataType) arrow.Field { return arrow.Field{Name: name, Type: t} }
 	meta := arrow.NewMetadata([]string{"memopd.task_schema"}, []string{TaskSchemaVersion})
-	return arrow.NewSchema([]arrow.Field{
+	fields := []arrow.Field{
 		field("data_source", text),
 		field("prompt", arrow.ListOf(arrow.StructOf(field("role", text), field("content", text)))),
 		field("ability", text),
@@ -40,7 +43,11 @@ func TaskSchema() *arrow.Schema {
 		field("golds", arrow.ListOf(texts)),
 		field("sources", texts),
 		field("hops", arrow.ListOf(arrow.PrimitiveTypes.Int32)),
-	}, &meta)
+	}
+	if evidence {
+		fields = append(fields, field("evidence", arrow.ListOf(texts)))
+	}
+	return arrow.NewSchema(fields, &meta)
 }
 
 // DefaultPrompt is the prompt column's text unless another is given: MEM1's last
@@ -64,17 +71,21 @@ type TaskWriter struct {
 	prompt  func(Task) string
 	held    int // tasks in rows
 	n       int
+
+	evidence bool // the column is there
 }
 
 // NewTaskWriter starts a file of tasks of one split; prompt may be nil for
-// [DefaultPrompt]. The file is in its place only after Close.
-func NewTaskWriter(path string, split Split, prompt func(Task) string) (*TaskWriter, error) {
+// [DefaultPrompt], and evidence says whether the file has that column. The file
+// is in its place only after Close.
+func NewTaskWriter(path string, split Split, prompt func(Task) string, evidence bool) (*TaskWriter, error) {
 	out, err := createAtomic(path)
 	if err != nil {
 		return nil, err
 	}
+	schema := TaskSchema(evidence)
 	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd))
-	pw, err := pqarrow.NewFileWriter(TaskSchema(), out, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
+	pw, err := pqarrow.NewFileWriter(schema, out, props, pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
 		out.abort()
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -82,8 +93,8 @@ func NewTaskWriter(path string, split Split, prompt func(Task) string) (*TaskWri
 	if prompt == nil {
 		prompt = DefaultPrompt
 	}
-	return &TaskWriter{out: out, parquet: pw, split: split, prompt: prompt,
-		rows: array.NewRecordBuilder(memory.DefaultAllocator, TaskSchema())}, nil
+	return &TaskWriter{out: out, parquet: pw, split: split, prompt: prompt, evidence: evidence,
+		rows: array.NewRecordBuilder(memory.DefaultAllocator, schema)}, nil
 }
 
 // Write adds a task; its index in extra_info is its place in the file, from 0.
@@ -115,7 +126,7 @@ func (w *TaskWriter) append(t Task) {
 	reward.FieldBuilder(0).(*array.StringBuilder).Append("rule")
 	truth := reward.FieldBuilder(1).(*array.StructBuilder)
 	truth.Append(true)
-	appendGolds(truth.FieldBuilder(0), t)
+	appendLists(truth.FieldBuilder(0), t, goldsOf)
 	extra := b.Field(4).(*array.StructBuilder)
 	extra.Append(true)
 	extra.FieldBuilder(0).(*array.StringBuilder).Append(string(w.split))
@@ -124,12 +135,15 @@ func (w *TaskWriter) append(t Task) {
 	text(6, t.World)
 	appendTexts(b.Field(7), t, func(q Question) string { return q.ID })
 	appendTexts(b.Field(8), t, func(q Question) string { return q.Question })
-	appendGolds(b.Field(9), t)
+	appendLists(b.Field(9), t, goldsOf)
 	appendTexts(b.Field(10), t, func(q Question) string { return q.Source })
 	hops := b.Field(11).(*array.ListBuilder)
 	hops.Append(true)
 	for _, q := range t.Questions {
 		hops.ValueBuilder().(*array.Int32Builder).Append(int32(q.Hops))
+	}
+	if w.evidence {
+		appendLists(b.Field(12), t, func(q Question) []string { return q.Evidence })
 	}
 }
 
@@ -141,14 +155,16 @@ func appendTexts(b array.Builder, t Task, of func(Question) string) {
 	}
 }
 
-func appendGolds(b array.Builder, t Task) {
+func goldsOf(q Question) []string { return q.Golds }
+
+func appendLists(b array.Builder, t Task, of func(Question) []string) {
 	list := b.(*array.ListBuilder)
 	list.Append(true)
 	for _, q := range t.Questions {
-		golds := list.ValueBuilder().(*array.ListBuilder)
-		golds.Append(true)
-		for _, g := range q.Golds {
-			golds.ValueBuilder().(*array.StringBuilder).Append(g)
+		texts := list.ValueBuilder().(*array.ListBuilder)
+		texts.Append(true)
+		for _, s := range of(q) {
+			texts.ValueBuilder().(*array.StringBuilder).Append(s)
 		}
 	}
 }
@@ -200,9 +216,12 @@ func (w *TaskWriter) Abort() {
 	w.out.abort()
 }
 
-// WriteTasks writes a whole file of tasks.
+// WriteTasks writes a whole file of tasks, with the evidence column if one of them
+// has evidence.
 func WriteTasks(path string, split Split, tasks []Task, prompt func(Task) string) (FileSum, error) {
-	w, err := NewTaskWriter(path, split, prompt)
+	hasEvidence := func(q Question) bool { return len(q.Evidence) > 0 }
+	evidence := slices.ContainsFunc(tasks, func(t Task) bool { return slices.ContainsFunc(t.Questions, hasEvidence) })
+	w, err := NewTaskWriter(path, split, prompt, evidence)
 	if err != nil {
 		return FileSum{}, err
 	}
