@@ -92,6 +92,7 @@ func (e *Episode) Request() (*trace.Request, bool) {
 	k := len(e.traj.Calls)
 	e.request = &trace.Request{
 		Context:      slices.Clone(e.context), // the record is out of the policy's reach
+		Spans:        slices.Clone(e.spans),
 		PrefixLength: len(e.traj.Prefix),
 		MaxNewTokens: e.limit,
 		Seed:         CallSeed(e.opts.Sampler.Seed, e.task.ID, e.sample, k),
@@ -111,6 +112,10 @@ func (e *Episode) Respond(r *trace.Response) (query string, search bool) {
 	}
 	if r == nil {
 		e.end(trace.EndModelError, errors.New("no response"))
+		return "", false
+	}
+	if r.Err != nil {
+		e.end(trace.EndModelError, r.Err)
 		return "", false
 	}
 	if r.Stop == trace.StopContext && len(r.Output) == 0 {

@@ -35,12 +35,15 @@ func TestRequest(t *testing.T) {
 	if _, ok := e.Request(); ok {
 		t.Error("two requests at once")
 	}
-	r.Context[0] = 999 // a policy's writing must not reach the record
+	if want := []trace.Span{{Origin: trace.OriginPrefix, FromCall: -1, End: len(r.Context)}}; !slices.Equal(r.Spans, want) {
+		t.Errorf("spans %+v", r.Spans)
+	}
+	r.Context[0], r.Spans[0].End = 999, 1 // a policy's writing must not reach the record
 	if _, search := e.Respond(&trace.Response{Output: o.Tokenizer.Encode(miniOracle[0]), Stop: trace.StopTag}); !search {
 		t.Fatal("no search")
 	}
 	e.Observe(nil, nil, 0)
-	if e.Trajectory().Calls[0].Context[0] == 999 {
+	if c := e.Trajectory().Calls[0]; c.Context[0] == 999 || c.Spans[0].End == 1 {
 		t.Error("the policy changed the record")
 	}
 }

@@ -87,7 +87,7 @@ func (q *queue) Done(r *trace.Request, resp *trace.Response) {
 		q.report(nil)
 		return
 	}
-	if e.traj.End == trace.EndModelError {
+	if e.traj.End == trace.EndModelError && (resp == nil || resp.Err == nil) {
 		q.err = errors.Join(q.err, fmt.Errorf("trajectory %s: %s", e.traj.ID, e.traj.Error))
 	}
 	q.settle(i)

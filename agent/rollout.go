@@ -13,7 +13,8 @@ import (
 // times; the samples draw different seeds.
 //
 // What happens within an episode is recorded in its trajectory (see trace.End)
-// and leaves the others alone, a failed search included. A cancelled ctx or a
+// and leaves the others alone, a failed search included, and a request that the
+// policy answered with an error of its own (trace.Response.Err). A cancelled ctx or a
 // failed policy ends the rollout: the trajectories come back, the unfinished ones
 // with their calls so far and the end cancelled or model_error, together with the
 // error. Tasks or options that cannot be run give an error and no trajectories.

@@ -294,6 +294,45 @@ func (p twice) Generate(_ context.Context, q trace.Queue) error {
 	return nil
 }
 
+// failing answers one task's call with an error of that request alone.
+type failing struct {
+	inner Policy
+	task  string
+	call  int
+}
+
+func (f failing) Generate(ctx context.Context, q trace.Queue) error {
+	return f.inner.Generate(ctx, failingQueue{q, f})
+}
+
+type failingQueue struct {
+	trace.Queue
+	failing
+}
+
+func (q failingQueue) Done(r *trace.Request, resp *trace.Response) {
+	if r.TaskID == q.task && r.Call == q.call {
+		resp = &trace.Response{Err: errors.New("the server is on fire")}
+	}
+	q.Queue.Done(r, resp)
+}
+
+// A request that fails ends its own trajectory, with the calls before it, and no
+// other.
+func TestOneRequestFails(t *testing.T) {
+	o := miniOptions()
+	policy := failing{&batcher{rows: 2, order: anyOrder, text: oracleText, tok: o.Tokenizer}, "t1", 2}
+	for i, got := range run(t, policy, miniWorld, o, copies(3)...) {
+		end, calls, message := trace.EndAnswered, 4, ""
+		if i == 1 {
+			end, calls, message = trace.EndModelError, 2, "the server is on fire"
+		}
+		if got.End != end || len(got.Calls) != calls || got.Error != message {
+			t.Errorf("%s: end %s after %d calls, %q", got.ID, got.End, len(got.Calls), got.Error)
+		}
+	}
+}
+
 func TestPoliciesThatBreakTheContract(t *testing.T) {
 	o := miniOptions()
 	for says, policy := range map[string]Policy{

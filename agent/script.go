@@ -73,17 +73,25 @@ func (s *Script) respond(r *trace.Request) (*trace.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids := s.tok.Encode(text)
-	if len(ids) == 0 {
+	resp := ScriptResponse(s.tok, r, text)
+	if len(resp.Output) == 0 {
 		return nil, fmt.Errorf("task %q, call %d: the text has no ids", r.TaskID, r.Call)
 	}
+	return resp, nil
+}
+
+// ScriptResponse answers a request with a text that was not sampled: its ids, cut
+// where a sampler would have stopped, and no log-probs. Of a text without ids the
+// output is empty.
+func ScriptResponse(tok Tokenizer, r *trace.Request, text string) *trace.Response {
+	ids := tok.Encode(text)
 	for n := 1; n <= len(ids); n++ {
 		if r.Stopped != nil && r.Stopped(ids[:n]) {
-			return &trace.Response{Output: ids[:n], Stop: trace.StopTag}, nil
+			return &trace.Response{Output: ids[:n], Stop: trace.StopTag}
 		}
 		if n == r.MaxNewTokens {
-			return &trace.Response{Output: ids[:n], Stop: trace.StopLength}, nil
+			return &trace.Response{Output: ids[:n], Stop: trace.StopLength}
 		}
 	}
-	return &trace.Response{Output: ids, Stop: trace.StopScript}, nil
+	return &trace.Response{Output: ids, Stop: trace.StopScript}
 }

@@ -124,7 +124,8 @@ type Trajectory struct {
 // Request asks a policy for one response.
 type Request struct {
 	Context      []int32
-	PrefixLength int // leading ids of Context that all calls of the trajectory share
+	Spans        []Span // a partition of Context, in order
+	PrefixLength int    // leading ids of Context that all calls of the trajectory share
 	MaxNewTokens int
 	Seed         uint64 // of this call's draws, whatever else is in the batch
 	TaskID       string // whose request it is; a sampler needs neither this
@@ -141,6 +142,10 @@ type Response struct {
 	LogProbs []float32
 	Stop     StopReason
 	Seconds  float64
+
+	// Err says why there is no response, for a failure of this request alone: its
+	// trajectory ends as [EndModelError], the others go on. The rest is not read.
+	Err error
 }
 
 // Queue hands requests to a policy and takes its responses back. Done may make
