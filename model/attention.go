@@ -17,20 +17,25 @@ type layoutTensors struct {
 type groupTensors struct {
 	rows          int64
 	queries, keys *torch.Tensor // (R*C), (R*(P+C)); keys is nil where it would equal queries
-	mask          *torch.Tensor // (1 or R, 1, C, P+C)
+	mask          *torch.Tensor // (1 or R, 1, C, P+C); nil where the fused operator needs none
 	causal        bool          // no prefix: the mask is the plain causal one
 }
 
-func (l *layout) tensors() *layoutTensors {
-	t := &layoutTensors{back: torch.FromInt64(l.back)}
+func (d *Decoder) layoutTensors(l *layout) *layoutTensors {
+	t := &layoutTensors{back: d.ints(l.back)}
 	for i := range l.groups {
 		g := &l.groups[i]
-		gt := groupTensors{rows: int64(g.rows), queries: torch.FromInt64(g.queries), causal: g.prefix == 0}
+		gt := groupTensors{rows: int64(g.rows), queries: d.ints(g.queries), causal: g.prefix == 0}
 		if g.prefix > 0 {
-			gt.keys = torch.FromInt64(g.keys)
+			gt.keys = d.ints(g.keys)
 		}
-		values, rows := g.mask()
-		gt.mask = torch.FromFloat32(values, int64(rows), 1, int64(g.own), int64(g.prefix+g.own))
+		if !gt.causal || !fusedAttention {
+			values, rows := g.mask()
+			gt.mask = d.onDevice(torch.FromFloat32(values, int64(rows), 1, int64(g.own), int64(g.prefix+g.own)))
+			if fusedAttention {
+				gt.mask = gt.mask.To(d.compute())
+			}
+		}
 		t.groups = append(t.groups, gt)
 	}
 	return t
@@ -68,9 +73,9 @@ var fusedAttention = !strings.HasPrefix(torch.Version(), "1.")
 func composedAttention(q, k, v, mask *torch.Tensor) *torch.Tensor {
 	rows, heads, size := q.Dim(0), q.Dim(1), q.Dim(3)
 	flat := func(x *torch.Tensor) *torch.Tensor { return x.Reshape(rows*heads, -1, size) }
-	scores := flat(q.MulScalar(1 / math.Sqrt(float64(size)))).Bmm(flat(k).Transpose(1, 2))
+	scores := flat(q.MulScalar(1 / math.Sqrt(float64(size)))).Bmm(flat(k).Transpose(1, 2)).To(torch.Float32)
 	own, keys := scores.Dim(1), scores.Dim(2)
-	weights := scores.View(rows, heads, own, keys).Add_(mask, 1).Softmax(-1)
+	weights := scores.View(rows, heads, own, keys).Add_(mask, 1).Softmax(-1).To(v.DType())
 	return weights.View(rows*heads, own, keys).Bmm(flat(v)).View(rows, heads, own, size)
 }
 

@@ -42,7 +42,7 @@ func (d *Decoder) decodeStep(c *cache, ids []int64, places []int) []float32 {
 		longest = max(longest, p+1)
 	}
 	step := decodeInputs{
-		cache: c, index: c.index(rows, places), rotation: d.rope.at(positions),
+		cache: c, index: c.index(rows, places), rotation: d.rotation(positions),
 		mask: lengthMask(places, longest), blocks: headBlocks(&d.Config), rows: int64(len(ids)), length: int64(longest),
 	}
 	x := torch.Embedding(d.embed, torch.FromInt64(ids)) // (rows, D)

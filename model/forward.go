@@ -11,29 +11,36 @@ import (
 var negativeInfinity = float32(math.Inf(-1))
 
 // Hidden returns the final-norm hidden states (A, D) at the prediction
-// positions of all actions, ordered by batch, then by Actions. They carry
-// gradients unless the weights are frozen or torch.NoGrad is on.
+// positions of all actions, ordered by batch, then by Actions, in float32. They
+// carry gradients unless the weights are frozen or torch.NoGrad is on; Forward is
+// the way to gradients that needs less memory.
 //
 // Each prefix is computed once. Memory for attention grows with block length
 // times (prefix plus block length), never with the square of the sequence. It
 // panics with *torch.Error on a sequence that is not well formed, as on any
 // misuse of a tensor; torch.Try turns that into an error.
 func (d *Decoder) Hidden(batch []*align.Packed) *torch.Tensor {
+	l, pick := layActions("hidden", batch)
+	return d.run(l, pick, nil)
+}
+
+// layActions lays a batch out and lists the flat prediction positions of its actions.
+func layActions(op string, batch []*align.Packed) (*layout, []int64) {
 	l, starts, err := newLayout(batch)
 	if err != nil {
-		panic(&torch.Error{Op: "hidden", Message: err.Error()})
+		panic(&torch.Error{Op: op, Message: err.Error()})
 	}
 	var pick []int64
 	for i, p := range batch {
 		for _, a := range p.Actions {
 			if a.Predict < 0 || a.Predict >= len(p.IDs) {
-				panic(&torch.Error{Op: "hidden", Message: fmt.Sprintf("sequence %d (%s): prediction position %d of %d tokens",
+				panic(&torch.Error{Op: op, Message: fmt.Sprintf("sequence %d (%s): prediction position %d of %d tokens",
 					i, p.TrajectoryID, a.Predict, len(p.IDs))})
 			}
 			pick = append(pick, int64(starts[i]+a.Predict))
 		}
 	}
-	return d.run(l, pick, nil)
+	return l, pick
 }
 
 // HiddenAll returns the final-norm hidden states of every token of plain causal
@@ -63,45 +70,13 @@ func causalRow(ids []int32) *align.Packed {
 	return p
 }
 
-// Logits maps hidden states (A, D) to logits (A, V), V being Vocab.
+// Logits maps hidden states (A, D) to logits (A, V) in float32, V being Vocab.
 func (d *Decoder) Logits(hidden *torch.Tensor) *torch.Tensor {
 	head := d.head
 	if d.Vocab() < d.Config.VocabSize {
 		head = head.Narrow(0, 0, int64(d.Vocab()))
 	}
-	return hidden.Linear(head, nil)
-}
-
-// tap receives the rotated keys and the values of a layer, (N, K, E) each.
-type tap func(layer int, k, v *torch.Tensor)
-
-// run is the forward pass up to the final norm at the flat tokens pick: (len(pick), D).
-func (d *Decoder) run(l *layout, pick []int64, t tap) *torch.Tensor {
-	outer := torch.NewScope()
-	defer outer.Close()
-	return outer.Keep(d.runIn(l, pick, t))
-}
-
-func (d *Decoder) runIn(l *layout, pick []int64, t tap) *torch.Tensor {
-	eps := d.Config.RMSNormEps
-	x := torch.Embedding(d.embed, torch.FromInt64(l.ids))
-	r := d.rope.at(l.positions)
-	index := l.tensors()
-	for i := range d.layers {
-		w := &d.layers[i]
-		back := index.back
-		if i == len(d.layers)-1 {
-			// After the last attention only the picked tokens matter.
-			picked := torch.FromInt64(pick)
-			back = index.back.IndexSelect(0, picked)
-			a := d.attend(w, i, x, r, index, back, t)
-			x = x.IndexSelect(0, picked).Add(a)
-		} else {
-			x = x.Add(d.attend(w, i, x, r, index, back, t))
-		}
-		x = x.Add(w.feedForward(x, eps))
-	}
-	return x.RMSNorm(d.norm, eps)
+	return hidden.To(torch.Float32).Linear(head.To(torch.Float32), nil)
 }
 
 // feedForward is down(silu(gate(h)) * up(h)) of the normalised x.
@@ -123,15 +98,15 @@ func (d *Decoder) project(w *layer, x *torch.Tensor, r rotation) (q, k, v *torch
 
 // attend is the attention of one layer, projected back to the residual stream,
 // at the tokens that back selects.
-func (d *Decoder) attend(w *layer, i int, x *torch.Tensor, r rotation, index *layoutTensors, back *torch.Tensor, t tap) *torch.Tensor {
-	q, k, v := d.project(w, x, r)
-	if t != nil {
-		t(i, k, v)
+func (d *Decoder) attend(w *layer, i int, x *torch.Tensor, p *pass, back *torch.Tensor) *torch.Tensor {
+	q, k, v := d.project(w, x, p.rotation)
+	if p.tap != nil {
+		p.tap(i, k, v)
 	}
 	c := &d.Config
 	width := int64(c.NumAttentionHeads * c.HeadDim)
-	outs := make([]*torch.Tensor, len(index.groups))
-	for j, g := range index.groups {
+	outs := make([]*torch.Tensor, len(p.index.groups))
+	for j, g := range p.index.groups {
 		outs[j] = g.attention(q, k, v).Reshape(-1, width)
 	}
 	all := outs[0]
