@@ -9,30 +9,36 @@ import (
 
 // The model types that are known, by their name in config.json.
 const (
-	Llama = "llama"
-	Qwen2 = "qwen2"
+	Llama = "llama" // Llama 2 and 3, SmolLM2
+	Qwen2 = "qwen2" // Qwen2, Qwen2.5
+	Qwen3 = "qwen3"
 )
+
+// architectures are the class names that transformers gives them.
+var architectures = map[string]string{Llama: "LlamaForCausalLM", Qwen2: "Qwen2ForCausalLM", Qwen3: "Qwen3ForCausalLM"}
 
 // Config describes a decoder by the names that config.json has for it. What a
 // file leaves out takes Hugging Face's default.
 type Config struct {
-	ModelType             string   `json:"model_type"` // Llama or Qwen2
+	ModelType             string   `json:"model_type"` // Llama, Qwen2 or Qwen3
 	VocabSize             int      `json:"vocab_size"`
 	HiddenSize            int      `json:"hidden_size"`
 	IntermediateSize      int      `json:"intermediate_size"`
 	NumHiddenLayers       int      `json:"num_hidden_layers"`
 	NumAttentionHeads     int      `json:"num_attention_heads"`
 	NumKeyValueHeads      int      `json:"num_key_value_heads"`
-	HeadDim               int      `json:"head_dim"`
+	HeadDim               int      `json:"head_dim"`                // heads times head_dim need not be hidden_size
 	MaxPositionEmbeddings int      `json:"max_position_embeddings"` // the context limit, in tokens
 	RMSNormEps            float64  `json:"rms_norm_eps"`
 	RopeTheta             float64  `json:"rope_theta"`
 	TieWordEmbeddings     bool     `json:"tie_word_embeddings"`
-	AttentionBias         bool     `json:"attention_bias"` // llama: q, k, v and o have biases; qwen2 always has q, k, v alone
+	AttentionBias         bool     `json:"attention_bias"` // llama, qwen3: q, k, v and o have biases; qwen2 always has q, k, v alone
 	MLPBias               bool     `json:"mlp_bias"`       // llama alone
 	BOSTokenID            *int32   `json:"bos_token_id"`
 	EOSTokenID            TokenIDs `json:"eos_token_id"`
 	PadTokenID            *int32   `json:"pad_token_id"`
+
+	RopeScaling *RopeScaling `json:"rope_scaling,omitempty"` // nil: positions as they are
 }
 
 // TokenIDs is a list of ids that JSON holds as null, one number or a list.
@@ -69,8 +75,8 @@ func (t TokenIDs) MarshalJSON() ([]byte, error) {
 
 // Validate reports the first value that no decoder of this package can have.
 func (c *Config) Validate() error {
-	if c.ModelType != Llama && c.ModelType != Qwen2 {
-		return fmt.Errorf("config: model_type %q is not supported, only %q and %q", c.ModelType, Llama, Qwen2)
+	if architectures[c.ModelType] == "" {
+		return fmt.Errorf("config: model_type %q is not supported, only %q, %q and %q", c.ModelType, Llama, Qwen2, Qwen3)
 	}
 	for _, size := range []struct {
 		name  string
@@ -86,8 +92,6 @@ func (c *Config) Validate() error {
 		}
 	}
 	switch {
-	case c.HiddenSize%c.NumAttentionHeads != 0:
-		return fmt.Errorf("config: hidden_size %d is not a multiple of num_attention_heads %d", c.HiddenSize, c.NumAttentionHeads)
 	case c.NumAttentionHeads%c.NumKeyValueHeads != 0:
 		return fmt.Errorf("config: num_attention_heads %d is not a multiple of num_key_value_heads %d", c.NumAttentionHeads, c.NumKeyValueHeads)
 	case c.HeadDim%2 != 0:
@@ -98,6 +102,11 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("config: rope_theta is %v", c.RopeTheta)
 	case c.ModelType == Qwen2 && (c.AttentionBias || c.MLPBias):
 		return errors.New("config: qwen2 has no attention_bias or mlp_bias")
+	case c.ModelType == Qwen3 && c.MLPBias:
+		return errors.New("config: qwen3 has no mlp_bias")
+	}
+	if err := c.RopeScaling.validate(); err != nil {
+		return err
 	}
 	ids := slices.Clone(c.EOSTokenID)
 	for _, id := range []*int32{c.BOSTokenID, c.PadTokenID} {
@@ -118,7 +127,10 @@ func (c *Config) Validate() error {
 func (c *Config) qkvBias() bool { return c.ModelType == Qwen2 || c.AttentionBias }
 
 // outBias tells whether the attention's output projection has a bias.
-func (c *Config) outBias() bool { return c.ModelType == Llama && c.AttentionBias }
+func (c *Config) outBias() bool { return c.ModelType != Qwen2 && c.AttentionBias }
+
+// qkNorm tells whether each query and key head is normalised before it is rotated.
+func (c *Config) qkNorm() bool { return c.ModelType == Qwen3 }
 
 // mlpBias tells whether the feed-forward projections have biases.
 func (c *Config) mlpBias() bool { return c.ModelType == Llama && c.MLPBias }

@@ -4,28 +4,23 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sort"
-)
 
-// ropePart is rope_parameters (transformers 5) or rope_scaling (4).
-type ropePart struct {
-	RopeType string   `json:"rope_type"`
-	Type     string   `json:"type"` // rope_type's older name
-	Theta    *float64 `json:"rope_theta"`
-	Partial  *float64 `json:"partial_rotary_factor"`
-}
+	"github.com/memopd/memopd-bench/torch"
+)
 
 // configFile is config.json: Config and what must have one certain value.
 type configFile struct {
 	Config
-	HiddenAct        string    `json:"hidden_act"`
-	AttentionDropout float64   `json:"attention_dropout"`
-	PretrainingTP    *int      `json:"pretraining_tp"`
-	Partial          *float64  `json:"partial_rotary_factor"`
-	UseSlidingWindow bool      `json:"use_sliding_window"`
-	LayerTypes       []string  `json:"layer_types"`
-	RopeScaling      *ropePart `json:"rope_scaling"`
-	RopeParameters   *ropePart `json:"rope_parameters"`
+	HiddenAct        string          `json:"hidden_act"`
+	AttentionDropout float64         `json:"attention_dropout"`
+	PretrainingTP    *int            `json:"pretraining_tp"`
+	Partial          *float64        `json:"partial_rotary_factor"`
+	UseSlidingWindow bool            `json:"use_sliding_window"`
+	LayerTypes       []string        `json:"layer_types"`
+	ScalingPart      json.RawMessage `json:"rope_scaling"`
+	ParametersPart   json.RawMessage `json:"rope_parameters"`
 }
 
 // readKeys are the keys that configFile knows.
@@ -45,28 +40,34 @@ var neutralKeys = []string{
 	"unsloth_fixed", "_attn_implementation_autoset", "return_dict", "problem_type", "id2label", "label2id", "chunk_size_feed_forward",
 }
 
-// ParseConfig reads the bytes of a config.json of model_type llama or qwen2. A
-// request for something that is not here (rope scaling, a sliding window, an
-// activation other than silu, dropout, quantisation, any unknown key with a
-// value) is an error that names it.
+// ParseConfig reads the bytes of a config.json of model_type llama, qwen2 or
+// qwen3. A request for something that is not here (rope scaling other than
+// llama3's, a sliding window, an activation other than silu, dropout,
+// quantisation, any unknown key with a value) is an error that names it.
 func ParseConfig(data []byte) (*Config, error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(data, &keys); err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
+	required := []string{"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"}
 	f := configFile{HiddenAct: "silu"}
 	f.MaxPositionEmbeddings, f.RMSNormEps = 2048, 1e-6
 	if err := json.Unmarshal(data, &f); err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	if f.ModelType == Qwen2 {
+	if architectures[f.ModelType] == "" {
+		return nil, f.Validate() // before a key of that type is blamed
+	}
+	if f.ModelType != Llama {
 		if _, ok := keys["max_position_embeddings"]; !ok {
 			f.MaxPositionEmbeddings = 32768
 		}
+		// Their default is 32 whatever the number of heads; a file that leaves that to chance is not guessed at.
+		required = append(required, "num_key_value_heads")
 	} else if v, ok := keys["sliding_window"]; ok && !isNeutral(v) {
 		return nil, fmt.Errorf("config: sliding_window %s is not supported", v)
 	}
-	for _, key := range []string{"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"} {
+	for _, key := range required {
 		if _, ok := keys[key]; !ok {
 			return nil, fmt.Errorf("config: %s is missing", key)
 		}
@@ -81,8 +82,8 @@ func ParseConfig(data []byte) (*Config, error) {
 	if c.NumKeyValueHeads == 0 {
 		c.NumKeyValueHeads = c.NumAttentionHeads
 	}
-	if c.HeadDim == 0 && c.NumAttentionHeads > 0 {
-		c.HeadDim = c.HiddenSize / c.NumAttentionHeads
+	if err := c.defaultHeadDim(); err != nil {
+		return nil, err
 	}
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -90,11 +91,23 @@ func ParseConfig(data []byte) (*Config, error) {
 	return &c, nil
 }
 
+// defaultHeadDim fills in the head size that a file left out.
+func (c *Config) defaultHeadDim() error {
+	switch {
+	case c.HeadDim != 0 || c.NumAttentionHeads <= 0:
+	case c.ModelType == Qwen3:
+		c.HeadDim = 128
+	case c.HiddenSize%c.NumAttentionHeads != 0:
+		return fmt.Errorf("config: hidden_size %d is not a multiple of num_attention_heads %d, and there is no head_dim", c.HiddenSize, c.NumAttentionHeads)
+	default:
+		c.HeadDim = c.HiddenSize / c.NumAttentionHeads
+	}
+	return nil
+}
+
 // refuse names the first value that asks for what this package lacks.
 func (f *configFile) refuse(keys map[string]json.RawMessage) error {
 	switch {
-	case f.ModelType != Llama && f.ModelType != Qwen2:
-		return f.Validate() // before a key of that type is blamed
 	case f.HiddenAct != "silu" && f.HiddenAct != "swish":
 		return fmt.Errorf("config: hidden_act %q is not supported, only \"silu\"", f.HiddenAct)
 	case f.AttentionDropout != 0:
@@ -130,39 +143,6 @@ func (f *configFile) refuse(keys map[string]json.RawMessage) error {
 	return nil
 }
 
-// rope takes the base from whichever place holds it and refuses scaled kinds.
-func (f *configFile) rope() error {
-	for _, place := range []struct {
-		name string
-		part *ropePart
-	}{{"rope_scaling", f.RopeScaling}, {"rope_parameters", f.RopeParameters}} {
-		name, part := place.name, place.part
-		if part == nil {
-			continue
-		}
-		kind := part.RopeType
-		if kind == "" {
-			kind = part.Type
-		}
-		if kind != "" && kind != "default" {
-			return fmt.Errorf("config: %s of type %q is not supported", name, kind)
-		}
-		if part.Partial != nil && *part.Partial != 1 {
-			return fmt.Errorf("config: %s: partial_rotary_factor %v is not supported", name, *part.Partial)
-		}
-		if part.Theta != nil {
-			if f.RopeTheta != 0 && f.RopeTheta != *part.Theta {
-				return fmt.Errorf("config: rope_theta %v and %s.rope_theta %v differ", f.RopeTheta, name, *part.Theta)
-			}
-			f.RopeTheta = *part.Theta
-		}
-	}
-	if f.RopeTheta == 0 {
-		f.RopeTheta = 10000
-	}
-	return nil
-}
-
 // isNeutral tells whether a JSON value asks for nothing: null, false, 0, or an
 // empty text, list or object.
 func isNeutral(raw json.RawMessage) bool {
@@ -173,13 +153,11 @@ func isNeutral(raw json.RawMessage) bool {
 	return false
 }
 
-// marshal is config.json as transformers 4 and 5 read it.
-func (c *Config) marshal() ([]byte, error) {
-	architecture := map[string]string{Llama: "LlamaForCausalLM", Qwen2: "Qwen2ForCausalLM"}[c.ModelType]
+// marshal is config.json, as transformers 4 and 5 read it, of weights in the given type.
+func (c *Config) marshal(weights torch.DType) ([]byte, error) {
 	out := map[string]any{
-		"architectures": []string{architecture}, "hidden_act": "silu", "torch_dtype": "float32",
+		"architectures": []string{architectures[c.ModelType]}, "hidden_act": "silu", "torch_dtype": weights.String(),
 		"attention_dropout": 0.0, "use_cache": true,
-		"rope_parameters": map[string]any{"rope_type": "default", "rope_theta": c.RopeTheta},
 	}
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -188,9 +166,20 @@ func (c *Config) marshal() ([]byte, error) {
 	if err := json.Unmarshal(data, &out); err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
+	rope := map[string]any{"rope_type": "default", "rope_theta": c.RopeTheta}
+	if s := c.RopeScaling; s != nil {
+		scaling := map[string]any{"rope_type": llama3Rope, "factor": s.Factor, "low_freq_factor": s.LowFreqFactor,
+			"high_freq_factor": s.HighFreqFactor, "original_max_position_embeddings": s.OriginalMaxPositionEmbeddings}
+		out["rope_scaling"] = scaling // transformers 4
+		rope = maps.Clone(scaling)
+		rope["rope_theta"] = c.RopeTheta
+	}
+	out["rope_parameters"] = rope
+	if c.ModelType != Llama {
+		delete(out, "mlp_bias")
+	}
 	if c.ModelType == Qwen2 {
 		delete(out, "attention_bias")
-		delete(out, "mlp_bias")
 	}
 	data, err = json.MarshalIndent(out, "", "  ")
 	if err != nil {

@@ -33,6 +33,7 @@ type Decoder struct {
 type layer struct {
 	inputNorm, postNorm *torch.Tensor // (D)
 	qkv, qkvBias        *torch.Tensor // ((H+2K)E, D)
+	qNorm, kNorm        *torch.Tensor // (E), qwen3 alone
 	out, outBias        *torch.Tensor // (D, HE)
 	gateUp, gateUpBias  *torch.Tensor // (2F, D)
 	down, downBias      *torch.Tensor // (D, F)
@@ -101,6 +102,7 @@ func (d *Decoder) bind() {
 		l := &d.layers[j]
 		l.inputNorm = next(true)
 		l.qkv, l.qkvBias = next(true), next(c.qkvBias())
+		l.qNorm, l.kNorm = next(c.qkNorm()), next(c.qkNorm())
 		l.out, l.outBias = next(true), next(c.outBias())
 		l.postNorm = next(true)
 		l.gateUp, l.gateUpBias = next(true), next(c.mlpBias())
@@ -213,8 +215,8 @@ func (c *Config) slots() []slot {
 	hidden, ffn := int64(c.HiddenSize), int64(c.IntermediateSize)
 	q, kv := int64(c.NumAttentionHeads*c.HeadDim), int64(c.NumKeyValueHeads*c.HeadDim)
 	var slots []slot
-	norm := func(name string) {
-		slots = append(slots, slot{name: name, shape: []int64{hidden}, kind: kindNorm, std: 1, parts: []part{{name, hidden}}})
+	norm := func(name string, size int64) {
+		slots = append(slots, slot{name: name, shape: []int64{size}, kind: kindNorm, std: 1, parts: []part{{name, size}}})
 	}
 	linear := func(prefix, fused string, in int64, scale float64, bias bool, parts ...part) {
 		w := slot{name: prefix + fused + ".weight", std: scale / math.Sqrt(float64(in))}
@@ -234,14 +236,18 @@ func (c *Config) slots() []slot {
 	linear("model.", "embed_tokens", hidden, math.Sqrt(float64(hidden)), false, part{"embed_tokens", int64(c.VocabSize)})
 	for i := range c.NumHiddenLayers {
 		at := fmt.Sprintf("model.layers.%d.", i)
-		norm(at + "input_layernorm.weight")
+		norm(at+"input_layernorm.weight", hidden)
 		linear(at+"self_attn.", "qkv_proj", hidden, 1, c.qkvBias(), part{"q_proj", q}, part{"k_proj", kv}, part{"v_proj", kv})
+		if c.qkNorm() {
+			norm(at+"self_attn.q_norm.weight", int64(c.HeadDim))
+			norm(at+"self_attn.k_norm.weight", int64(c.HeadDim))
+		}
 		linear(at+"self_attn.", "o_proj", q, 0.5, c.outBias(), part{"o_proj", hidden})
-		norm(at + "post_attention_layernorm.weight")
+		norm(at+"post_attention_layernorm.weight", hidden)
 		linear(at+"mlp.", "gate_up_proj", hidden, 1, c.mlpBias(), part{"gate_proj", ffn}, part{"up_proj", ffn})
 		linear(at+"mlp.", "down_proj", ffn, 0.5, c.mlpBias(), part{"down_proj", hidden})
 	}
-	norm("model.norm.weight")
+	norm("model.norm.weight", hidden)
 	if c.TieWordEmbeddings {
 		slots[len(slots)-1].std = 1 / math.Sqrt(float64(hidden))
 	}

@@ -92,8 +92,13 @@ func (d *Decoder) project(w *layer, x *torch.Tensor, r rotation) (q, k, v *torch
 	heads, kv, size := int64(c.NumAttentionHeads), int64(c.NumKeyValueHeads), int64(c.HeadDim)
 	qkv := x.RMSNorm(w.inputNorm, c.RMSNormEps).Linear(w.qkv, w.qkvBias).View(-1, heads+2*kv, size)
 	parts := qkv.SplitSizes([]int64{heads + kv, kv}, 1)
-	qk := r.rotate(parts[0]).SplitSizes([]int64{heads, kv}, 1)
-	return qk[0], qk[1], parts[1]
+	qk := parts[0]
+	if w.qNorm != nil {
+		own := qk.SplitSizes([]int64{heads, kv}, 1)
+		qk = torch.Cat([]*torch.Tensor{own[0].RMSNorm(w.qNorm, c.RMSNormEps), own[1].RMSNorm(w.kNorm, c.RMSNormEps)}, 1)
+	}
+	rotated := r.rotate(qk).SplitSizes([]int64{heads, kv}, 1)
+	return rotated[0], rotated[1], parts[1]
 }
 
 // attend is the attention of one layer, projected back to the residual stream,

@@ -21,6 +21,7 @@ func newRopeTable(c *Config) *ropeTable {
 		exponent := float32(2*i) / float32(c.HeadDim)
 		t.inverse = append(t.inverse, 1/float32(math.Pow(c.RopeTheta, float64(exponent))))
 	}
+	c.RopeScaling.scale(t.inverse)
 	return t
 }
 

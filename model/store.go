@@ -242,7 +242,7 @@ func (d *Decoder) Save(dir string, tok ...Tokenizer) error {
 
 // textFiles are the JSON files of a checkpoint by name.
 func (d *Decoder) textFiles(tok []Tokenizer) (map[string][]byte, error) {
-	config, err := d.Config.marshal()
+	config, err := d.Config.marshal(d.placement.withDefaults().Weights)
 	if err != nil {
 		return nil, err
 	}

@@ -44,8 +44,8 @@ func lastLogits(d *Decoder, rows [][]int32, n int) [][][]float32 {
 // logits to its own.
 func TestTransformersLogits(t *testing.T) {
 	folders, err := filepath.Glob("testdata/transformers/*")
-	if err != nil || len(folders) != 5 {
-		t.Fatalf("%d folders (%v), want 5", len(folders), err)
+	if err != nil || len(folders) != 8 {
+		t.Fatalf("%d folders (%v), want 8", len(folders), err)
 	}
 	for _, folder := range folders {
 		t.Run(filepath.Base(folder), func(t *testing.T) {
@@ -100,7 +100,7 @@ func testTokenizer(t testing.TB, size int) *tokenizer.Tokenizer {
 }
 
 func TestSaveLoad(t *testing.T) {
-	for _, kind := range []string{Llama, Qwen2} {
+	for _, kind := range []string{Llama, Qwen2, Qwen3} {
 		d := newModel(t, tiny(kind), 11, 1)
 		d.Config.EOSTokenID = TokenIDs{3}
 		dir := filepath.Join(t.TempDir(), "a", "b")
@@ -247,9 +247,13 @@ func TestExport(t *testing.T) {
 	}
 	biased := tiny(Llama)
 	biased.TieWordEmbeddings = false
+	wide := tiny(Qwen3)
+	wide.HeadDim, wide.AttentionBias = 10, true
+	scaled := tiny(Llama)
+	scaled.RopeScaling = &RopeScaling{Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4, OriginalMaxPositionEmbeddings: 32}
 	plain := mini()
 	plain.BOSTokenID, plain.EOSTokenID = new(int32), TokenIDs{3, 4}
-	for name, c := range map[string]Config{"llama_biases": biased, "mini": plain, "qwen2": tiny(Qwen2)} {
+	for name, c := range map[string]Config{"llama_biases": biased, "mini": plain, "qwen2": tiny(Qwen2), "qwen3": wide, "llama3": scaled} {
 		export(t, filepath.Join(root, name), newModel(t, c, 13, 2), testTokenizer(t, c.VocabSize))
 	}
 	trained := "../presets/mini/teacher"

@@ -28,7 +28,7 @@ TOLERANCE = 1e-4
 TOKENS = 9  # whose logits are kept of a long row
 COMMON = dict(vocab_size=40, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4, bos_token_id=2,
               eos_token_id=[3, 5], pad_token_id=0, max_position_embeddings=512)
-LLAMA, QWEN2 = transformers.LlamaConfig, transformers.Qwen2Config
+LLAMA, QWEN2, QWEN3 = transformers.LlamaConfig, transformers.Qwen2Config, transformers.Qwen3Config
 CASES = {
     "llama_tied": (LLAMA, dict(num_key_value_heads=4, tie_word_embeddings=True)),
     "llama_grouped_biases": (LLAMA, dict(num_key_value_heads=2, head_dim=6, attention_bias=True, mlp_bias=True, rms_norm_eps=1e-5,
@@ -36,6 +36,11 @@ CASES = {
     "qwen2_tied": (QWEN2, dict(num_key_value_heads=1, tie_word_embeddings=True)),
     "qwen2_untied_parts": (QWEN2, dict(num_key_value_heads=2, rope_parameters=dict(rope_type="default", rope_theta=1000000.0))),
     "llama_bfloat16": (LLAMA, dict(num_key_value_heads=2)),
+    "llama_rope_llama3": (LLAMA, dict(num_key_value_heads=2, head_dim=16, tie_word_embeddings=True, rope_parameters=dict(
+        rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64))),
+    "qwen3_tied": (QWEN3, dict(num_key_value_heads=2, head_dim=6, tie_word_embeddings=True)),
+    "qwen3_untied_biases": (QWEN3, dict(num_key_value_heads=1, head_dim=4, attention_bias=True,
+                                        rope_parameters=dict(rope_type="default", rope_theta=1000000.0))),
 }
 
 
