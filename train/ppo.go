@@ -100,6 +100,9 @@ func openPPO(c PPOConfig, p PPOParts) (*ppoRun, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if err := c.available(); err != nil {
+		return nil, err
+	}
 	if (p.Teacher == nil) != (c.Teacher == TeacherNone) {
 		return nil, fmt.Errorf("teacher is %q, and a teacher's weights are given: %v", c.Teacher, p.Teacher != nil)
 	}

@@ -174,14 +174,19 @@ func packedLength(s *sample) int     { return len(s.packed.IDs) }
 func teacherRowLength(s *sample) int { return len(s.teacherRow.IDs) }
 
 // minibatches shuffles samples and spreads them, whole, over total/tokens
-// mini-batches (rounded, at least one) of about equal size.
-func minibatches(samples []*sample, tokens int, rng *rand.Rand) [][]*sample {
+// mini-batches (rounded, at least one) of about equal size. Where the
+// configuration counts trajectories, each gets about as many of them instead.
+func minibatches(c PPOConfig, samples []*sample, rng *rand.Rand) [][]*sample {
 	order := slices.Clone(samples)
 	rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	if most := c.TrajectoriesPerMinibatch; most > 0 {
+		return spread(order, (len(order)+most-1)/most)
+	}
 	total := 0
 	for _, s := range order {
 		total += packedLength(s)
 	}
+	tokens := c.TokensPerMinibatch
 	n := min(max(1, (total+tokens/2)/tokens), len(order))
 	var cuts [][]*sample
 	start, held := 0, 0
@@ -195,4 +200,13 @@ func minibatches(samples []*sample, tokens int, rng *rand.Rand) [][]*sample {
 		}
 	}
 	return append(cuts, order[start:])
+}
+
+// spread cuts samples, in order, into n runs whose lengths differ by at most one.
+func spread(samples []*sample, n int) [][]*sample {
+	cuts := make([][]*sample, n)
+	for i := range cuts {
+		cuts[i] = samples[len(samples)*i/n : len(samples)*(i+1)/n]
+	}
+	return cuts
 }

@@ -42,12 +42,15 @@ type PPOConfig struct {
 	TeacherWeight    float64 `json:"teacher_weight" flag:"teacher-weight" help:"weight of the teacher term, KL(student || teacher) over the whole vocabulary"`
 	TeacherFirstCall int     `json:"teacher_first_call" flag:"teacher-first-call" help:"calls before this one are outside the teacher mask; 0: all sampled tokens are in it"`
 
-	EpochsPerStep       int    `json:"epochs_per_step" flag:"epochs-per-step" help:"passes over a step's trajectories"`
-	TokensPerMinibatch  int    `json:"tokens_per_minibatch" flag:"tokens-per-minibatch" help:"packed tokens of one optimiser step, about: a step's whole trajectories are spread evenly over total/this mini-batches"`
-	TokensPerMicrobatch int    `json:"tokens_per_microbatch" flag:"tokens-per-microbatch" help:"packed tokens of one forward and backward pass; a longer trajectory stands alone"`
-	PackedTokensMax     int    `json:"packed_tokens_max" flag:"packed-tokens-max" help:"longest packed trajectory; longer ones are left out whole and counted; 0: no limit"`
-	TokensPerCallMax    int    `json:"tokens_per_call_max" flag:"tokens-per-call-max" help:"longest call, context and output; trajectories with a longer one are left out whole and counted; 0: no limit"`
-	Ratio               string `json:"ratio" flag:"ratio" help:"behaviour log-probs in the PPO ratio: trainer (frozen snapshot on the aligned states) or sampler (as recorded)"`
+	Compute
+
+	EpochsPerStep            int    `json:"epochs_per_step" flag:"epochs-per-step" help:"passes over a step's trajectories"`
+	TokensPerMinibatch       int    `json:"tokens_per_minibatch" flag:"tokens-per-minibatch" help:"packed tokens of one optimiser step, about: a step's whole trajectories are spread evenly over total/this mini-batches"`
+	TrajectoriesPerMinibatch int    `json:"trajectories_per_minibatch" flag:"trajectories-per-minibatch" help:"trajectories of one optimiser step, at most: a step's trajectories are spread evenly over as few mini-batches as that allows; 0: by --tokens-per-minibatch"`
+	TokensPerMicrobatch      int    `json:"tokens_per_microbatch" flag:"tokens-per-microbatch" help:"packed tokens of one forward and backward pass; a longer trajectory stands alone"`
+	PackedTokensMax          int    `json:"packed_tokens_max" flag:"packed-tokens-max" help:"longest packed trajectory; longer ones are left out whole and counted; 0: no limit"`
+	TokensPerCallMax         int    `json:"tokens_per_call_max" flag:"tokens-per-call-max" help:"longest call, context and output; trajectories with a longer one are left out whole and counted; 0: no limit"`
+	Ratio                    string `json:"ratio" flag:"ratio" help:"behaviour log-probs in the PPO ratio: trainer (frozen snapshot on the aligned states) or sampler (as recorded)"`
 
 	ClipRange          float64 `json:"clip_range" flag:"clip-range" help:"PPO clip of the ratio"`
 	ValueClipRange     float64 `json:"value_clip_range" flag:"value-clip-range" help:"clip of the value's change in the value loss; 0: none"`
@@ -81,7 +84,8 @@ type PPOConfig struct {
 // one thread.
 func MiniPPO() PPOConfig {
 	return PPOConfig{
-		Steps: 200, PromptsPerStep: 32,
+		Compute: defaultCompute(),
+		Steps:   200, PromptsPerStep: 32,
 		Teacher: TeacherAligned, TeacherWeight: 2,
 		EpochsPerStep: 1, TokensPerMinibatch: 2048, TokensPerMicrobatch: 4096, Ratio: RatioTrainer,
 		ClipRange: 0.2, ValueClipRange: 0.2, Gamma: 1, Lambda: 0.95, KLCoefficient: 0.02, Temperature: 1,
@@ -106,7 +110,7 @@ func SmokePPO() PPOConfig {
 
 // Validate names every field that is out of range.
 func (c PPOConfig) Validate() error {
-	var errs []error
+	errs := c.Compute.problems()
 	bad := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -124,7 +128,7 @@ func (c PPOConfig) Validate() error {
 		least int
 	}{
 		{"steps", c.Steps, 1}, {"prompts_per_step", c.PromptsPerStep, 1}, {"epochs_per_step", c.EpochsPerStep, 1},
-		{"tokens_per_minibatch", c.TokensPerMinibatch, 1}, {"tokens_per_microbatch", c.TokensPerMicrobatch, 1},
+		{"tokens_per_minibatch", c.TokensPerMinibatch, 1}, {"trajectories_per_minibatch", c.TrajectoriesPerMinibatch, 0}, {"tokens_per_microbatch", c.TokensPerMicrobatch, 1},
 		{"packed_tokens_max", c.PackedTokensMax, 0}, {"tokens_per_call_max", c.TokensPerCallMax, 0},
 		{"policy_delay_steps", c.PolicyDelaySteps, 0}, {"teacher_first_call", c.TeacherFirstCall, 0}, {"critic_hidden_units", c.CriticHiddenUnits, 1},
 		{"rce_trajectories_per_step", c.RCETrajectoriesPerStep, 0}, {"eval_every", c.EvalEvery, 0},

@@ -24,7 +24,7 @@ func (r *ppoRun) update(b *stepBatch) (updateStats, error) {
 	var stats updateStats
 	for epoch := range r.c.EpochsPerStep {
 		rng := newRand(r.c.Seed, streamMinibatch, uint64(r.state.Step), uint64(epoch))
-		for _, mini := range minibatches(b.samples, r.c.TokensPerMinibatch, rng) {
+		for _, mini := range minibatches(r.c, b.samples, rng) {
 			r.updateMinibatch(b, mini, &stats)
 			if bad := stats.Policy + stats.Value + stats.Teacher + stats.ActorNorm + stats.CriticNorm; math.IsNaN(bad) || math.IsInf(bad, 0) {
 				return stats, fmt.Errorf("a loss or gradient is not finite (policy %g, value %g, teacher %g, gradient norms %g and %g): training has diverged",

@@ -108,6 +108,9 @@ func openSFT(c SFTConfig, p SFTParts) (*sftRun, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if err := c.available(); err != nil {
+		return nil, err
+	}
 	if p.Save == nil {
 		p.Save = func(dir string, d *model.Decoder) error { return d.Save(dir) }
 	}

@@ -12,6 +12,8 @@ type SFTConfig struct {
 	Seed  uint64 `json:"seed" flag:"seed" help:"seed of initial weights, data order and drills"`
 	Steps int    `json:"steps" flag:"steps" help:"optimiser steps"`
 
+	Compute
+
 	TokensPerStep       int `json:"tokens_per_step" flag:"tokens-per-step" help:"tokens of one optimiser step, padding included"`
 	TokensPerMicrobatch int `json:"tokens_per_microbatch" flag:"tokens-per-microbatch" help:"tokens of one forward and backward pass, padding included; 0: the whole step at once"`
 	ExamplesPerPool     int `json:"examples_per_pool" flag:"examples-per-pool" help:"examples that are gathered, sorted by length and cut into steps, which are then shuffled"`
@@ -44,7 +46,8 @@ type SFTConfig struct {
 // format and skill in some 40 minutes on one thread.
 func MiniSFT() SFTConfig {
 	return SFTConfig{
-		Steps: 4000, TokensPerStep: 3072, ExamplesPerPool: 1024, CallsPerTrajectory: 4,
+		Compute: defaultCompute(),
+		Steps:   4000, TokensPerStep: 3072, ExamplesPerPool: 1024, CallsPerTrajectory: 4,
 		FlattenedShare: 0.1, FlattenedTokensMax: 512,
 		DrillSteps: 1500, DrillLengths: []int{16, 24, 32, 48, 64},
 		LearningRate: 2e-3, LearningRateFloor: 0.1, EmbeddingRate: math.Sqrt(128), WarmupSteps: 50,
@@ -65,7 +68,7 @@ func SmokeSFT() SFTConfig {
 
 // Validate names every field that is out of range.
 func (c SFTConfig) Validate() error {
-	var errs []error
+	errs := c.Compute.problems()
 	bad := func(ok bool, format string, args ...any) {
 		if !ok {
 			errs = append(errs, fmt.Errorf(format, args...))

@@ -105,8 +105,8 @@ func TestWriteFolderIsWholeOrAbsent(t *testing.T) {
 
 func TestPresetsAreValid(t *testing.T) {
 	for name, err := range map[string]error{
-		"mini sft": MiniSFT().Validate(), "smoke sft": SmokeSFT().Validate(),
-		"mini ppo": MiniPPO().Validate(), "smoke ppo": SmokePPO().Validate(),
+		"mini sft": MiniSFT().Validate(), "smoke sft": SmokeSFT().Validate(), "small sft": SmallSFT().Validate(), "paper sft": PaperSFT().Validate(),
+		"mini ppo": MiniPPO().Validate(), "smoke ppo": SmokePPO().Validate(), "small ppo": SmallPPO().Validate(), "paper ppo": PaperPPO().Validate(),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -148,7 +148,7 @@ func TestMinibatchesAreEvenAndWhole(t *testing.T) {
 		}
 		samples := samplesOf(lengths...)
 		tokens := 60 + rng.IntN(1500)
-		cuts := minibatches(samples, tokens, rng)
+		cuts := minibatches(PPOConfig{TokensPerMinibatch: tokens}, samples, rng)
 		want := min(len(samples), max(1, (total+tokens/2)/tokens))
 		if len(cuts) != want {
 			t.Fatalf("%d tokens at %d a mini-batch are %d mini-batches, want %d", total, tokens, len(cuts), want)
