@@ -49,11 +49,17 @@ func (p *Protocol) Prefix(questions []string) string {
 // Observation returns the text that answers a search. The docs stand in order of
 // rank and may be none; callsLeft is how many calls the model still has.
 func (p *Protocol) Observation(docs []Document, callsLeft int) string {
+	return p.observation(p.Shown(docs), callsLeft)
+}
+
+// Shown returns documents as an observation shows them: white space joined, long
+// texts cut.
+func (p *Protocol) Shown(docs []Document) []Document {
 	shown := make([]Document, len(docs))
 	for i, d := range docs {
 		shown[i] = Document{ID: d.ID, Title: joinFields(d.Title), Text: cutWords(d.Text, p.DocumentWords)}
 	}
-	return p.observation(shown, callsLeft)
+	return shown
 }
 
 // Turns returns the turn budget, in calls, of a task with n questions.

@@ -20,6 +20,9 @@ type common struct {
 	Threads int    `flag:"threads" help:"threads of libtorch; 0: one a core"`
 }
 
+// realData is where the tasks of real questions lie unless told otherwise.
+var realData = filepath.Join("data", "real")
+
 func defaultCommon() common {
 	return common{Out: "runs", Data: filepath.Join("data", "miniwiki"), Threads: 1}
 }

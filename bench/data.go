@@ -17,9 +17,10 @@ func newData() *cobra.Command {
 		Use:   "data",
 		Short: "Make tasks: the mini-wiki, or composed from question files",
 		Example: `  bench data miniwiki
+  bench data build --source nq=nq-open-oracle.jsonl.gz --corpus passages.jsonl.gz --dir data/real
   bench data compose --inputs split=test:NQ-open.dev.jsonl --horizon q2,q8,q16 --dir data/nq`,
 	}
-	cmd.AddCommand(newDataMiniwiki(), newDataCompose())
+	cmd.AddCommand(newDataMiniwiki(), newDataBuild(), newDataCompose())
 	return cmd
 }
 
@@ -67,21 +68,14 @@ does it by itself.`,
 type composeOptions struct {
 	Dir       string   `flag:"dir" help:"folder to write"`
 	Inputs    []string `flag:"inputs" help:"question files, each PATH or key=value,...:PATH with the keys source, format, split; separated by commas or given as arguments"`
-	Horizon   []string `flag:"horizon" help:"questions a task, one file each: q2, q8, q16, any qN, wikirag"`
-	Seed      uint64   `flag:"seed" help:"seed of which questions stand together"`
-	Train     float64  `flag:"train-share" help:"share of questions without a split that go to train"`
-	Dev       float64  `flag:"dev-share" help:"share that goes to dev"`
-	Test      float64  `flag:"test-share" help:"share that goes to test"`
-	OneSource bool     `flag:"one-source" help:"questions of one source in a task, as MEM1's script does, instead of mixed"`
-	MaxTasks  int      `flag:"max-tasks" help:"most tasks in a file; 0: as many as the questions suffice for"`
 	Documents bool     `flag:"documents" help:"write the passages that the files hold as a corpus"`
-	SkipBad   bool     `flag:"skip-bad" help:"count and show bad records and go on, instead of ending with an error"`
+	composing
 }
 
 func newDataCompose() *cobra.Command {
 	var o composeOptions
 	defaults := func() error {
-		o = composeOptions{Dir: filepath.Join("data", "composed"), Horizon: []string{"q2", "q8", "q16"}, Seed: 1, Train: 0.8, Dev: 0.1, Test: 0.1}
+		o = composeOptions{Dir: filepath.Join("data", "composed"), composing: defaultComposing()}
 		return nil
 	}
 	return command(&cobra.Command{
@@ -99,11 +93,11 @@ An input can say its source and split: source=nq,split=test:NQ-open.dev.jsonl`, 
 }
 
 func runCompose(o composeOptions, files []string) error {
-	plan := datasets.Plan{
-		Seed: o.Seed, Shares: datasets.Shares{Train: o.Train, Dev: o.Dev, Test: o.Test}, OneSource: o.OneSource,
-		MaxTasks: o.MaxTasks, Documents: o.Documents, SkipBad: o.SkipBad,
-		OnSkip: func(e *datasets.RecordError) { note("skipped: %v", e) },
+	plan, err := o.composing.plan()
+	if err != nil {
+		return err
 	}
+	plan.Documents = o.Documents
 	// An argument may hold commas; a part of --inputs cannot.
 	for _, arg := range append(joinInputs(o.Inputs), files...) {
 		in, err := datasets.ParseInput(arg)
@@ -114,13 +108,6 @@ func runCompose(o composeOptions, files []string) error {
 	}
 	if len(plan.Inputs) == 0 {
 		return errors.New("no question files given")
-	}
-	for _, name := range o.Horizon {
-		n, err := datasets.ParseHorizon(name)
-		if err != nil {
-			return err
-		}
-		plan.Horizons = append(plan.Horizons, n)
 	}
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 type field struct {
 	name, help string
 	value      reflect.Value
+	given      bool // Set was called
 }
 
 var _ pflag.Value = (*field)(nil)
@@ -43,7 +44,7 @@ func walk(v reflect.Value, out *[]*field) {
 			continue
 		}
 		if name := t.Tag.Get("flag"); name != "" {
-			*out = append(*out, &field{name, t.Tag.Get("help"), v.Field(i)})
+			*out = append(*out, &field{name: name, help: t.Tag.Get("help"), value: v.Field(i)})
 			continue
 		}
 		if t.Type.Kind() == reflect.Struct {
@@ -98,12 +99,17 @@ func (f *field) Type() string {
 	return f.value.Kind().String()
 }
 
-// Set parses text into the field; a list is separated by commas.
+// Set parses text into the field; a list is separated by commas, and one that is
+// given again grows.
 func (f *field) Set(text string) error {
 	if f.value.Kind() != reflect.Slice {
 		return setScalar(f.value, text)
 	}
 	list := reflect.MakeSlice(f.value.Type(), 0, 0)
+	if f.given {
+		list = f.value
+	}
+	f.given = true
 	for _, part := range strings.Split(text, ",") {
 		if part = strings.TrimSpace(part); part == "" {
 			continue

@@ -15,18 +15,17 @@ import (
 
 // indexOptions holds the settings of bench index.
 type indexOptions struct {
-	Dir        string  `flag:"dir" help:"folder of the index"`
-	Format     string  `flag:"format" help:"format of the corpus files; auto judges each by its first record"`
-	Analyser   string  `flag:"analyser" help:"from text to terms: english or plain"`
-	TitleBoost float64 `flag:"title-boost" help:"weight of a match in the title, on top of the contents"`
-	Replace    bool    `flag:"replace" help:"replace an index that is there, once the new one is whole"`
-	SkipBad    bool    `flag:"skip-bad" help:"count bad records and go on, instead of ending with an error"`
+	Dir    string `flag:"dir" help:"folder of the index"`
+	Format string `flag:"format" help:"format of the corpus files; auto judges each by its first record"`
+	indexing
+	Replace bool `flag:"replace" help:"replace an index that is there, once the new one is whole"`
+	SkipBad bool `flag:"skip-bad" help:"count bad records and go on, instead of ending with an error"`
 }
 
 func newIndex() *cobra.Command {
 	var o indexOptions
 	defaults := func() error {
-		o = indexOptions{Dir: filepath.Join("data", "index"), Format: "auto", Analyser: string(retriever.AnalyserEnglish), TitleBoost: retriever.DefaultBuildOptions().TitleBoost}
+		o = indexOptions{Dir: filepath.Join("data", "index"), Format: "auto", indexing: defaultIndexing()}
 		return nil
 	}
 	return command(&cobra.Command{
@@ -42,8 +41,8 @@ func newIndex() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		build := retriever.DefaultBuildOptions()
-		build.Analyser, build.TitleBoost, build.Replace = retriever.Analyser(o.Analyser), o.TitleBoost, o.Replace
+		build := o.indexing.options()
+		build.Replace = o.Replace
 		return buildIndex(cmd.Context(), o.Dir, args, retriever.CorpusOptions{Format: format, SkipBad: o.SkipBad}, build)
 	})
 }
