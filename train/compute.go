@@ -113,3 +113,8 @@ func (c Compute) on(t *torch.Tensor) *torch.Tensor {
 	}
 	return t.ToDevice(c.Device)
 }
+
+// forward are the options of the forward passes that train.
+func (c Compute) forward() model.ForwardOptions {
+	return model.ForwardOptions{CheckpointLayers: c.CheckpointLayers}
+}

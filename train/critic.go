@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/memopd/memopd-bench/align"
 	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/torch"
 )
@@ -22,13 +21,13 @@ func newCritic(c PPOConfig, initial *model.Decoder) (*critic, error) {
 	width := initial.Config.HiddenSize
 	switch c.Critic {
 	case CriticDecoder:
-		return newCriticWeights(initial.Clone(), []torch.Named{
+		return newCriticWeights(c, initial.Clone(), []torch.Named{
 			{Name: "value_head.weight", Tensor: torch.Zeros(torch.Float32, 1, int64(width))},
 			{Name: "value_head.bias", Tensor: torch.Zeros(torch.Float32, 1)},
 		}), nil
 	case CriticHead:
 		hidden := c.CriticHiddenUnits
-		return newCriticWeights(nil, []torch.Named{
+		return newCriticWeights(c, nil, []torch.Named{
 			{Name: "value_head.0.weight", Tensor: uniform(c.Seed, 0, hidden, width)},
 			{Name: "value_head.0.bias", Tensor: torch.Zeros(torch.Float32, int64(hidden))},
 			{Name: "value_head.2.weight", Tensor: torch.Zeros(torch.Float32, 1, int64(hidden))},
@@ -39,9 +38,9 @@ func newCritic(c PPOConfig, initial *model.Decoder) (*critic, error) {
 }
 
 // newCriticWeights takes the weights over as parameters.
-func newCriticWeights(d *model.Decoder, weights []torch.Named) *critic {
-	for _, w := range weights {
-		w.Tensor.Own().RequiresGrad_(true)
+func newCriticWeights(c PPOConfig, d *model.Decoder, weights []torch.Named) *critic {
+	for i, w := range weights {
+		weights[i].Tensor = c.on(w.Tensor).Own().RequiresGrad_(true)
 	}
 	return &critic{decoder: d, weights: weights}
 }
@@ -58,15 +57,15 @@ func uniform(seed, layer uint64, out, in int) *torch.Tensor {
 	return torch.FromFloat32(data, int64(out), int64(in))
 }
 
-// values estimates the returns (A) of the actions of rows. hidden (A, D) are the
-// actor's hidden states at the same prediction positions.
-func (k *critic) values(hidden *torch.Tensor, rows []*align.Packed) *torch.Tensor {
+// values estimates the returns (A) of actions from the hidden states (A, D) at their
+// prediction positions: the critic's own where it is a decoder, else the actor's.
+func (k *critic) values(hidden *torch.Tensor) *torch.Tensor {
 	w := func(i int) *torch.Tensor { return k.weights[i].Tensor }
-	if k.decoder != nil {
-		return k.decoder.Hidden(rows).To(torch.Float32).Linear(w(0), w(1)).Squeeze(-1)
+	if k.decoder == nil {
+		hidden = hidden.Linear(w(0), w(1)).GELU()
 	}
-	features := hidden.Detach().To(torch.Float32)
-	return features.Linear(w(0), w(1)).GELU().Linear(w(2), w(3)).Squeeze(-1)
+	last := len(k.weights) - 2
+	return hidden.Linear(w(last), w(last+1)).Squeeze(-1)
 }
 
 // parameters are all weights, named as they are stored.

@@ -10,40 +10,9 @@ import (
 // the number of action tokens of the whole mini-batch (token-mean), so that the
 // result does not depend on how it was cut into microbatches.
 //
-// Shapes: A is the number of sampled actions, V the vocabulary. Actions are
-// gathered before they come here, so no function has a mask or a shift of its own.
-
-// LogDistribution is log softmax(logits / temperature) in float32, (A, V).
-// Sampler, student, reference and teacher all use the same temperature.
-func LogDistribution(logits *torch.Tensor, temperature float64) *torch.Tensor {
-	if logits.DType() != torch.Float32 && logits.DType() != torch.Float64 {
-		logits = logits.To(torch.Float32)
-	}
-	if temperature != 1 {
-		logits = logits.DivScalar(temperature)
-	}
-	return logits.LogSoftmax(-1)
-}
-
-// LogProbs gathers the log-probability of each action's id from log
-// distributions (A, V): (A).
-func LogProbs(logDistribution, ids *torch.Tensor) *torch.Tensor {
-	return logDistribution.Gather(-1, ids.Unsqueeze(-1)).Squeeze(-1)
-}
-
-// Entropy of each action's distribution in nats: (A, V) to (A).
-func Entropy(logDistribution *torch.Tensor) *torch.Tensor {
-	return logDistribution.Exp().Mul(logDistribution).SumDim([]int{-1}, false).Neg()
-}
-
-// ReverseKL is the full-vocabulary KL(student || teacher) = sum over v of
-// p_s(v) (log p_s(v) - log p_t(v)) of each action, from log distributions (A, V)
-// to (A). The teacher's gets no gradient. This is the teacher term of MemOPD; the
-// order of its arguments makes it the reverse, mode-seeking one.
-func ReverseKL(student, teacher *torch.Tensor) *torch.Tensor {
-	difference := student.Sub(teacher.Detach())
-	return student.Exp().Mul(difference).SumDim([]int{-1}, false)
-}
+// Shapes: A is the number of sampled actions. They are gathered before they come
+// here, so no function has a mask or a shift of its own. What sees the whole
+// vocabulary stands in distribution.go.
 
 // Surrogate is a summed policy loss and what it says of the update.
 type Surrogate struct {

@@ -97,8 +97,47 @@ func TestPolicyObjectivesEqualPyTorch(t *testing.T) {
 			return surrogate.Loss
 		}), c.SurrogateGradient, 1e-10)
 		near(t, "surrogate", []float64{surrogate.Loss.Item(), surrogate.KLSum}, []float64{c.Surrogate, c.ApproxKL}, 1e-12)
+		writtenOutGradients(t, c)
 		s.Close()
 	}
+}
+
+// writtenOutGradients compares the gradients of distribution.go, which come about
+// without autograd, with PyTorch's.
+func writtenOutGradients(t *testing.T, c policyCase) {
+	t.Helper()
+	n, v := int64(len(c.IDs)), int64(c.Vocabulary)
+	dist := func(logits []float64) *torch.Tensor { return logSoftmax_(double(logits, n, v), c.Temperature) }
+	ids := torch.FromInt64(c.IDs, n)
+	near(t, "log-probs in place", picked(dist(c.Logits), ids).Float64s(), c.LogProbs, 1e-12)
+
+	student := dist(c.Logits)
+	entropy, kl := terms{IDs: ids, EntropyWeight: 1}.gradient(student, c.Temperature)
+	near(t, "summed entropy", []float64{entropy, kl}, []float64{sumOf(c.Entropy), 0}, 1e-12)
+	near(t, "written-out entropy gradient", student.Float64s(), c.EntropyGradient, 1e-10)
+
+	student = dist(c.Logits)
+	every := make([]int64, n)
+	for i := range every {
+		every[i] = int64(i)
+	}
+	entropy, kl = terms{IDs: ids, KLWeight: 1, Teacher: dist(c.TeacherLogits), TeacherRows: every}.gradient(student, c.Temperature)
+	near(t, "summed KL", []float64{entropy, kl}, []float64{sumOf(c.Entropy), sumOf(c.ReverseKL)}, 1e-12)
+	near(t, "written-out reverse KL gradient", student.Float64s(), c.ReverseKLGradient, 1e-10)
+
+	student = dist(c.Logits)
+	logProbs := picked(student, ids).RequiresGrad_(true)
+	ClippedSurrogate(logProbs, double(c.Behaviour), double(c.Advantages), c.Clip).Loss.Backward()
+	terms{IDs: ids, Picked: logProbs.Grad()}.gradient(student, c.Temperature)
+	near(t, "written-out surrogate gradient", student.Float64s(), c.SurrogateGradient, 1e-10)
+}
+
+func sumOf(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum
 }
 
 func TestValueLossEqualsPyTorch(t *testing.T) {

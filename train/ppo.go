@@ -182,7 +182,7 @@ func (r *ppoRun) checkRCE(b *stepBatch) (RCE, error) {
 		trajectories = append(trajectories, b.samples[i].trajectory)
 		packed = append(packed, b.samples[i].packed)
 	}
-	rce, err := MeasureRCE(r.policy, trajectories, packed, r.c.limits(), r.c.Temperature)
+	rce, err := MeasureRCE(r.c.Compute, r.policy, trajectories, packed, r.c.limits(), r.c.Temperature)
 	if err != nil {
 		return rce, err
 	}

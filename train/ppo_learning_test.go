@@ -194,14 +194,14 @@ func TestRCEViolationStopsTraining(t *testing.T) {
 		}
 		packed = append(packed, p)
 	}
-	good, err := MeasureRCE(d, trajectories, packed, align.Options{}, 1)
+	good, err := MeasureRCE(defaultCompute(), d, trajectories, packed, align.Options{}, 1)
 	if err != nil || good.Check(1e-4) != nil || good.Actions != 4*3*fakeTokens {
 		t.Errorf("packed as compiled: %+v, %v", good, err)
 	}
 	for i := range packed[0].Positions {
 		packed[0].Positions[i] = int32(2 * i)
 	}
-	bad, err := MeasureRCE(d, trajectories, packed, align.Options{}, 1)
+	bad, err := MeasureRCE(defaultCompute(), d, trajectories, packed, align.Options{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/memopd/memopd-bench/align"
-	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/torch"
 )
 
@@ -27,16 +26,16 @@ func (r *ppoRun) scoreMicrobatch(micro []*sample) {
 	s := torch.NewScope()
 	defer s.Close()
 	rows := packedRows(micro)
-	ids := torch.FromInt64(actionIDs(rows), int64(actionCount(rows)))
+	ids := actionIDs(rows)
 	hidden := r.policy.Hidden(rows) // (A, D)
-	logProbs := func(d *model.Decoder, hidden *torch.Tensor) []float32 {
-		return LogProbs(LogDistribution(d.Logits(hidden), r.c.Temperature), ids).Float32s()
+	behaviour, _ := r.c.scoreHidden(r.policy, hidden, ids, r.c.Temperature)
+	if r.critic.decoder != nil {
+		hidden = r.critic.decoder.Hidden(rows)
 	}
-	behaviour := logProbs(r.policy, hidden)
-	values := r.critic.values(hidden, rows).Float32s()
+	values := r.critic.values(hidden).Float32s()
 	var reference []float32
 	if r.c.KLCoefficient != 0 {
-		reference = logProbs(r.p.Initial, r.p.Initial.Hidden(rows))
+		reference, _ = r.c.score(r.p.Initial, rows, r.c.Temperature)
 	}
 	at := 0
 	for _, x := range micro {

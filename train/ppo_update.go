@@ -3,7 +3,10 @@ package train
 import (
 	"fmt"
 	"math"
+	"slices"
 
+	"github.com/memopd/memopd-bench/align"
+	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/torch"
 )
 
@@ -70,55 +73,65 @@ type minibatchTotals struct{ actions, teacher float64 }
 func (r *ppoRun) backward(b *stepBatch, micro []*sample, total minibatchTotals, stats *updateStats) bool {
 	s := torch.NewScope()
 	defer s.Close()
-	rows := packedRows(micro)
-	n := actionCount(rows)
-	ids := torch.FromInt64(actionIDs(rows), int64(n))
-	hidden := r.policy.Hidden(rows)                                      // (A, D)
-	student := LogDistribution(r.policy.Logits(hidden), r.c.Temperature) // (A, V)
-	logProbs := LogProbs(student, ids)                                   // (A)
+	m := r.microbatch(b, micro, total)
+	f := r.policy.Forward(m.rows, r.c.forward())
+	moved := r.c.chunkedBackward(r.policy, f, r.c.Temperature, func(start, end int, logDistribution *torch.Tensor) bool {
+		return r.actorChunk(m, start, end, logDistribution, stats)
+	})
+	r.criticBackward(m, f.Hidden.Detach(), stats)
+	stats.Actions += int(m.ids.Numel())
+	return moved
+}
 
-	behaviour := gather(micro, r.behaviourOf)
-	advantages := gather(micro, func(x *sample) []float32 { return x.Advantage })
-	surrogate := ClippedSurrogate(logProbs, behaviour, advantages, r.c.ClipRange)
-	entropy := Entropy(student).Sum()
+// microbatch is what the losses of one microbatch of A actions take, on the run's device.
+type microbatch struct {
+	rows  []*align.Packed
+	total minibatchTotals
 
-	var terms []*torch.Tensor
-	if r.state.Step >= r.c.PolicyDelaySteps {
-		terms = append(terms, surrogate.Loss.DivScalar(total.actions))
-	}
-	if r.c.EntropyCoefficient != 0 {
-		terms = append(terms, entropy.MulScalar(-r.c.EntropyCoefficient/total.actions))
-	}
+	ids                   *torch.Tensor // (A) int64
+	behaviour, advantages *torch.Tensor // (A)
+	old, returns          *torch.Tensor // (A): values of the rollout, and what they should have been
+
+	teacherHidden *torch.Tensor // of the step's batch; nil without a teacher
+	here, inBatch []int64       // the actions in the teacher mask: among the A, and in the step's batch
+}
+
+func (r *ppoRun) microbatch(b *stepBatch, micro []*sample, total minibatchTotals) *microbatch {
+	m := &microbatch{rows: packedRows(micro), total: total, teacherHidden: b.teacherHidden}
+	m.ids = r.c.on(torch.FromInt64(actionIDs(m.rows), int64(actionCount(m.rows))))
+	values := func(field func(*sample) []float32) *torch.Tensor { return r.c.on(gather(micro, field)) }
+	m.behaviour = values(r.behaviourOf)
+	m.advantages = values(func(x *sample) []float32 { return x.Advantage })
+	m.old = values(func(x *sample) []float32 { return x.values })
+	m.returns = values(func(x *sample) []float32 { return x.Return })
 	if b.teacherHidden != nil {
-		if kl, count := r.teacherTerm(b, micro, student); count > 0 {
-			terms = append(terms, kl.MulScalar(r.c.TeacherWeight/total.teacher))
-			stats.Teacher += kl.Item()
-			stats.TeacherActions += count
-		}
+		m.here, m.inBatch = teacherPlaces(micro)
 	}
-	if len(terms) > 0 {
-		loss := terms[0]
-		for _, t := range terms[1:] {
-			loss = loss.Add(t)
-		}
-		loss.Backward()
+	return m
+}
+
+// actorChunk turns the log distributions of actions [start, end) into the gradient
+// of the actor's loss on their logits, and says whether the loss had any term.
+func (r *ppoRun) actorChunk(m *microbatch, start, end int, logDistribution *torch.Tensor, stats *updateStats) bool {
+	chunk := func(t *torch.Tensor) *torch.Tensor { return t.Narrow(0, int64(start), int64(end-start)) }
+	t := terms{IDs: chunk(m.ids), EntropyWeight: -r.c.EntropyCoefficient / m.total.actions}
+	logProbs := picked(logDistribution, t.IDs).RequiresGrad_(true)
+	surrogate := ClippedSurrogate(logProbs, chunk(m.behaviour), chunk(m.advantages), r.c.ClipRange)
+	if r.state.Step >= r.c.PolicyDelaySteps {
+		surrogate.Loss.DivScalar(m.total.actions).Backward()
+		t.Picked = logProbs.Grad()
 	}
+	r.teacherTerm(m, start, end, &t)
+	entropy, kl := t.gradient(logDistribution, r.c.Temperature)
 
-	values := r.critic.values(hidden, rows)
-	old := gather(micro, func(x *sample) []float32 { return x.values })
-	returns := gather(micro, func(x *sample) []float32 { return x.Return })
-	value := ClippedValueLoss(values, old, returns, r.c.ValueClipRange)
-	value.Loss.DivScalar(total.actions).Backward()
-
-	stats.Actions += n
 	stats.Policy += surrogate.Loss.Item()
-	stats.Entropy += entropy.Item()
-	stats.Value += value.Loss.Item()
 	stats.ApproxKL += surrogate.KLSum
 	stats.Clipped += surrogate.ClippedCount
-	stats.ValueClipped += value.ClippedCount
 	stats.RatioMax = max(stats.RatioMax, surrogate.RatioMax)
-	return len(terms) > 0
+	stats.Entropy += entropy
+	stats.Teacher += kl
+	stats.TeacherActions += len(t.TeacherRows)
+	return t.Picked != nil || t.EntropyWeight != 0 || len(t.TeacherRows) > 0
 }
 
 // behaviourOf are the log-probs under the ratio.
@@ -129,21 +142,37 @@ func (r *ppoRun) behaviourOf(x *sample) []float32 {
 	return x.behaviour
 }
 
-// teacherTerm sums KL(student || teacher) over the actions of micro in the teacher
-// mask, and counts them. student is (A, V).
-func (r *ppoRun) teacherTerm(b *stepBatch, micro []*sample, student *torch.Tensor) (*torch.Tensor, int) {
-	here, inBatch := teacherPlaces(micro)
-	if len(here) == 0 {
-		return nil, 0
+// teacherTerm sets the KL to the teacher for those of the actions [start, end) that
+// are in the teacher mask.
+func (r *ppoRun) teacherTerm(m *microbatch, start, end int, t *terms) {
+	from, _ := slices.BinarySearch(m.here, int64(start))
+	to, _ := slices.BinarySearch(m.here, int64(end))
+	if from == to {
+		return
 	}
-	n := int64(len(here))
-	var teacher *torch.Tensor // (T, V)
+	t.KLWeight = r.c.TeacherWeight / m.total.teacher
+	for _, row := range m.here[from:to] {
+		t.TeacherRows = append(t.TeacherRows, row-int64(start))
+	}
 	torch.NoGrad(func() {
-		hidden := b.teacherHidden.IndexSelect(0, torch.FromInt64(inBatch, n))
-		teacher = LogDistribution(r.p.Teacher.Logits(hidden), r.c.Temperature)
+		hidden := m.teacherHidden.IndexSelect(0, r.c.on(torch.FromInt64(m.inBatch[from:to])))
+		t.Teacher = logSoftmax_(r.p.Teacher.Logits(hidden), r.c.Temperature)
 	})
-	if n < student.Dim(0) {
-		student = student.IndexSelect(0, torch.FromInt64(here, n))
+}
+
+// criticBackward adds the gradient of the critic's loss. hidden (A, D) are the
+// actor's hidden states.
+func (r *ppoRun) criticBackward(m *microbatch, hidden *torch.Tensor, stats *updateStats) {
+	var f *model.Forward
+	if r.critic.decoder != nil {
+		f = r.critic.decoder.Forward(m.rows, r.c.forward())
+		hidden = f.Hidden
 	}
-	return ReverseKL(student, teacher).Sum(), len(here)
+	value := ClippedValueLoss(r.critic.values(hidden), m.old, m.returns, r.c.ValueClipRange)
+	value.Loss.DivScalar(m.total.actions).Backward()
+	if f != nil {
+		f.Backward()
+	}
+	stats.Value += value.Loss.Item()
+	stats.ValueClipped += value.ClippedCount
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/memopd/memopd-bench/align"
 	"github.com/memopd/memopd-bench/model"
-	"github.com/memopd/memopd-bench/torch"
 	"github.com/memopd/memopd-bench/trace"
 )
 
@@ -38,11 +37,11 @@ func (r RCE) Check(tolerance float64) error {
 // MeasureRCE forwards the packed sequences of trajectories in one batch, and
 // every call of them alone, and compares the log-probs of the sampled tokens.
 // packed[i] is the compiled form of trajectories[i].
-func MeasureRCE(d *model.Decoder, trajectories []*trace.Trajectory, packed []*align.Packed, o align.Options, temperature float64) (RCE, error) {
+func MeasureRCE(c Compute, d *model.Decoder, trajectories []*trace.Trajectory, packed []*align.Packed, o align.Options, temperature float64) (RCE, error) {
 	if len(packed) == 0 {
 		return RCE{}, nil
 	}
-	together, top := scored(d, packed, temperature)
+	together, top := c.score(d, packed, temperature)
 	var alone []float32
 	var aloneTop []int64
 	for i, t := range trajectories {
@@ -54,24 +53,11 @@ func MeasureRCE(d *model.Decoder, trajectories []*trace.Trajectory, packed []*al
 			return RCE{}, fmt.Errorf("%w: trajectory %q has %d actions packed and %d call by call, or other ids", ErrRCE, t.ID, len(b), len(a))
 		}
 		for _, call := range calls {
-			logProbs, best := scored(d, []*align.Packed{call}, temperature)
+			logProbs, best := c.score(d, []*align.Packed{call}, temperature)
 			alone, aloneTop = append(alone, logProbs...), append(aloneTop, best...)
 		}
 	}
 	return compareLogProbs(together, alone, top, aloneTop), nil
-}
-
-// scored returns the log-prob and the most probable id of each action.
-func scored(d *model.Decoder, rows []*align.Packed, temperature float64) (logProbs []float32, top []int64) {
-	torch.NoGrad(func() {
-		s := torch.NewScope()
-		defer s.Close()
-		dist := LogDistribution(d.Logits(d.Hidden(rows)), temperature)
-		ids := torch.FromInt64(actionIDs(rows), int64(actionCount(rows)))
-		logProbs = LogProbs(dist, ids).Float32s()
-		top = dist.Argmax(-1, false).Int64s()
-	})
-	return logProbs, top
 }
 
 // compareLogProbs sums up the differences of two lists of log-probs; the lists of top

@@ -170,7 +170,7 @@ func (r *sftRun) step() error {
 	isDrill := r.state.Step < r.c.DrillSteps && r.state.Step%2 == 0
 	var rows []*align.Packed
 	if isDrill {
-		rows = drill(r.c, r.model.Config.VocabSize, r.state.Step)
+		rows = drill(r.c, r.model.Vocab(), r.state.Step)
 	} else {
 		if err := r.fillPool(); err != nil {
 			return err
@@ -221,7 +221,7 @@ func (r *sftRun) update(rows []*align.Packed) (loss, norm float64) {
 	total := float64(actionCount(rows))
 	r.optimizer.ZeroGrad()
 	for _, micro := range cutPadded(rows, perMicrobatch) {
-		loss += backwardNLL(r.model, micro, total)
+		loss += r.c.backwardNLL(r.model, micro, total)
 	}
 	norm = r.optimizer.clip(r.c.GradientNormMax)
 	r.optimizer.SetLR(r.c.LearningRate *
@@ -232,12 +232,18 @@ func (r *sftRun) update(rows []*align.Packed) (loss, norm float64) {
 
 // backwardNLL adds to the gradients that of the negative log-likelihood of all
 // actions, divided by total, and returns its sum.
-func backwardNLL(d *model.Decoder, rows []*align.Packed, total float64) float64 {
+func (c Compute) backwardNLL(d *model.Decoder, rows []*align.Packed, total float64) (loss float64) {
 	s := torch.NewScope()
 	defer s.Close()
-	ids := torch.FromInt64(actionIDs(rows), int64(actionCount(rows)))
-	logits := d.Logits(d.Hidden(rows)) // (A, V)
-	nll := LogProbs(LogDistribution(logits, 1), ids).Sum().Neg()
-	nll.DivScalar(total).Backward()
-	return nll.Item()
+	all := c.on(torch.FromInt64(actionIDs(rows), int64(actionCount(rows))))
+	f := d.Forward(rows, c.forward())
+	c.chunkedBackward(d, f, 1, func(start, end int, logDistribution *torch.Tensor) bool {
+		ids := all.Narrow(0, int64(start), int64(end-start))
+		logProbs := picked(logDistribution, ids)
+		loss -= logProbs.Sum().Item()
+		t := terms{IDs: ids, Picked: logProbs.ZerosLike().Fill_(-1 / total)}
+		t.gradient(logDistribution, 1)
+		return true
+	})
+	return loss
 }
