@@ -26,19 +26,39 @@ func (d *Decoder) layoutTensors(l *layout) *layoutTensors {
 	for i := range l.groups {
 		g := &l.groups[i]
 		gt := groupTensors{rows: int64(g.rows), queries: d.ints(g.queries), causal: g.prefix == 0}
-		if g.prefix > 0 {
+		if g.prefix > 0 || l.past > 0 {
 			gt.keys = d.ints(g.keys)
 		}
 		if !gt.causal || !fusedAttention {
-			values, rows := g.mask()
-			gt.mask = d.onDevice(torch.FromFloat32(values, int64(rows), 1, int64(g.own), int64(g.prefix+g.own)))
-			if fusedAttention {
-				gt.mask = gt.mask.To(d.compute())
-			}
+			gt.mask = d.mask(g)
 		}
 		t.groups = append(t.groups, gt)
 	}
 	return t
+}
+
+// mask is the additive mask of a group, (1 or R, 1, C, P+C): 0 where a query sees
+// a key, minus infinity elsewhere. It has one row, or R where prefixes differ.
+// Padded queries see what the row's last token sees, or more of its copies, and
+// no real query sees a padded key. It is made where it is used, and in the type
+// that the attention takes.
+func (d *Decoder) mask(g *group) *torch.Tensor {
+	s := torch.NewScope()
+	defer s.Close()
+	places := d.onDevice(torch.Arange(int64(g.prefix + g.own)))
+	own := d.onDevice(torch.ArangeStep(int64(g.prefix), int64(g.prefix+g.own), 1))
+	hidden := places.Unsqueeze(0).Gt(own.Unsqueeze(1)).Unsqueeze(0) // (1, C, P+C): later tokens of the row
+	if !g.uniform() {
+		lengths := d.ints(g.prefixLengths).Unsqueeze(1)
+		unused := places.Unsqueeze(0).Ge(lengths).LogicalAnd(places.LtScalar(float64(g.prefix)).Unsqueeze(0)) // (R, P+C)
+		hidden = hidden.LogicalOr(unused.Unsqueeze(1))
+	}
+	kind := torch.Float32
+	if fusedAttention {
+		kind = d.compute()
+	}
+	mask := d.zeros(kind, hidden.Shape()...).MaskedFill(hidden, math.Inf(-1))
+	return s.Keep(mask.Unsqueeze(1))
 }
 
 // attention gathers the group's rows from q (N, H, E), k and v (N, K, E) and
@@ -49,20 +69,18 @@ func (g *groupTensors) attention(q, k, v *torch.Tensor) *torch.Tensor {
 	if keys == nil {
 		keys = g.queries
 	}
-	heads := q.Dim(1)
-	q = g.gather(q, g.queries, 1)
-	k = g.gather(k, keys, heads/k.Dim(1))
-	v = g.gather(v, keys, heads/v.Dim(1))
-	var out *torch.Tensor
-	switch {
-	case !fusedAttention:
-		out = composedAttention(q, k, v, g.mask)
-	case g.causal:
-		out = torch.ScaledDotProductAttention(q, k, v, nil, true)
-	default:
-		out = torch.ScaledDotProductAttention(q, k, v, g.mask, false)
+	repeat := q.Dim(1) / k.Dim(1)
+	q, k, v = g.gather(q, g.queries), g.gather(k, keys), g.gather(v, keys)
+	if fusedAttention && g.causal {
+		return torch.GroupedAttention(q, k, v, nil, true).Transpose(1, 2)
 	}
-	return out.Transpose(1, 2)
+	if repeat > 1 {
+		k, v = k.RepeatInterleave(repeat, 1), v.RepeatInterleave(repeat, 1)
+	}
+	if fusedAttention {
+		return torch.ScaledDotProductAttention(q, k, v, g.mask, false).Transpose(1, 2)
+	}
+	return composedAttention(q, k, v, g.mask).Transpose(1, 2)
 }
 
 // fusedAttention tells whether libtorch has an attention operator of its own, as it has from 2.0.
@@ -79,12 +97,7 @@ func composedAttention(q, k, v, mask *torch.Tensor) *torch.Tensor {
 	return weights.View(rows*heads, own, keys).Bmm(flat(v)).View(rows, heads, own, size)
 }
 
-// gather is rows of x (N, heads, E) as (R, heads*repeat, places, E).
-func (g *groupTensors) gather(x, index *torch.Tensor, repeat int64) *torch.Tensor {
-	heads, size := x.Dim(1), x.Dim(2)
-	x = x.IndexSelect(0, index).View(g.rows, -1, heads, size).Transpose(1, 2)
-	if repeat > 1 {
-		x = x.RepeatInterleave(repeat, 1)
-	}
-	return x
+// gather is rows of x (N, heads, E) as (R, heads, places, E).
+func (g *groupTensors) gather(x, index *torch.Tensor) *torch.Tensor {
+	return x.IndexSelect(0, index).View(g.rows, -1, x.Dim(1), x.Dim(2)).Transpose(1, 2)
 }

@@ -138,21 +138,22 @@ func BenchmarkPrefill(b *testing.B) {
 	}
 	defer d.Free()
 	rng := rand.New(rand.NewPCG(1, 1))
-	var contexts [][]int32
-	var rows []int
+	var openings []opening
 	tokens := 0
 	for i := range 64 {
 		n := 100 + rng.IntN(40)
-		contexts, rows = append(contexts, plainRow(rng, 250, n).IDs), append(rows, i)
+		openings = append(openings, opening{ids: plainRow(rng, 250, n).IDs, row: i})
 		tokens += n
 	}
-	c := newCache(&d.Config, 64)
+	c, store := newCache(d, 64), newPrefixStore(d, 0)
 	defer c.free()
 	c.reserve(150)
 	best := math.Inf(1)
 	for b.Loop() {
 		start := cpuSeconds()
-		torch.NoGrad(func() { d.prefill(c, contexts, rows) })
+		s := torch.NewScope()
+		torch.NoGrad(func() { d.prefill(c, store, store.plan(openings)) })
+		s.Close()
 		best = min(best, cpuSeconds()-start)
 	}
 	b.ReportMetric(float64(tokens)/best, "tokens/cpu-s")

@@ -8,16 +8,19 @@ import (
 const cacheStep = 64
 
 // cache holds keys and values of the rows in generation, one tensor each a
-// layer: (rowsMax, length, K*E), a token at the place of its position.
+// layer: (rowsMax, length, K*E) in the compute type on the decoder's device, a
+// token at the place of its position.
 type cache struct {
+	decoder        *Decoder
 	rowsMax, width int64
 	length         int64
 	keys, values   []*torch.Tensor
 }
 
-func newCache(c *Config, rowsMax int) *cache {
+func newCache(d *Decoder, rowsMax int) *cache {
+	c := &d.Config
 	return &cache{
-		rowsMax: int64(rowsMax), width: int64(c.NumKeyValueHeads * c.HeadDim),
+		decoder: d, rowsMax: int64(rowsMax), width: int64(c.NumKeyValueHeads * c.HeadDim),
 		keys: make([]*torch.Tensor, c.NumHiddenLayers), values: make([]*torch.Tensor, c.NumHiddenLayers),
 	}
 }
@@ -33,7 +36,7 @@ func (c *cache) reserve(tokens int) {
 	for _, list := range [][]*torch.Tensor{c.keys, c.values} {
 		for i, old := range list {
 			// Zeros, since what is masked must still be finite.
-			list[i] = torch.Zeros(torch.Float32, c.rowsMax, length, c.width).Own()
+			list[i] = c.decoder.zeros(c.decoder.compute(), c.rowsMax, length, c.width).Own()
 			if old != nil {
 				list[i].Narrow(1, 0, c.length).Copy_(old)
 				old.Free()
@@ -49,13 +52,32 @@ func (c *cache) index(rows, places []int) *torch.Tensor {
 	for i, r := range rows {
 		index[i] = int64(r)*c.length + int64(places[i])
 	}
-	return torch.FromInt64(index)
+	return c.decoder.ints(index)
 }
 
 // write stores k and v (N, K, E) of a layer at an index made by index.
 func (c *cache) write(layer int, index, k, v *torch.Tensor) {
 	c.keys[layer].View(-1, c.width).IndexCopy_(0, index, k.Reshape(-1, c.width))
 	c.values[layer].View(-1, c.width).IndexCopy_(0, index, v.Reshape(-1, c.width))
+}
+
+// read is the keys and values of the first tokens places of the first rows of a
+// layer, (rows, tokens, K, E) each.
+func (c *cache) read(layer int, rows, tokens int64) (k, v *torch.Tensor) {
+	heads := int64(c.decoder.Config.NumKeyValueHeads)
+	part := func(t *torch.Tensor) *torch.Tensor {
+		return t.Narrow(0, 0, rows).Narrow(1, 0, tokens).View(rows, tokens, heads, c.width/heads)
+	}
+	return part(c.keys[layer]), part(c.values[layer])
+}
+
+// row is a copy of the first tokens places of a row of a layer, (tokens, K, E) each.
+func (c *cache) row(layer, row, tokens int) (k, v *torch.Tensor) {
+	heads := int64(c.decoder.Config.NumKeyValueHeads)
+	part := func(t *torch.Tensor) *torch.Tensor {
+		return t.Select(0, int64(row)).Narrow(0, 0, int64(tokens)).Clone().View(int64(tokens), heads, c.width/heads)
+	}
+	return part(c.keys[layer]), part(c.values[layer])
 }
 
 // move copies the first tokens places of row from over row to.

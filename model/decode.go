@@ -3,36 +3,12 @@ package model
 import (
 	"math"
 
-	"github.com/memopd/memopd-bench/align"
 	"github.com/memopd/memopd-bench/torch"
 )
 
-// prefill runs whole contexts, stores their keys and values in the given cache
-// rows and returns the logits after each context's last token, row-major (rows, V).
-func (d *Decoder) prefill(c *cache, contexts [][]int32, rows []int) []float32 {
-	s := torch.NewScope()
-	defer s.Close()
-	batch := make([]*align.Packed, len(contexts))
-	var pick []int64
-	var slots, places []int
-	for i, ids := range contexts {
-		batch[i] = causalRow(ids)
-		for place := range ids {
-			slots, places = append(slots, rows[i]), append(places, place)
-		}
-		pick = append(pick, int64(len(slots)-1))
-	}
-	l, _, err := newLayout(batch)
-	if err != nil {
-		panic(&torch.Error{Op: "prefill", Message: err.Error()})
-	}
-	index := c.index(slots, places)
-	return d.Logits(d.run(l, pick, func(layer int, k, v *torch.Tensor) { c.write(layer, index, k, v) })).Float32s()
-}
-
 // decodeStep runs one token of each of the first len(ids) cache rows, row r's at
-// position places[r], and returns the logits, row-major (rows, V).
-func (d *Decoder) decodeStep(c *cache, ids []int64, places []int) []float32 {
+// position places[r], and returns the logits (rows, V).
+func (d *Decoder) decodeStep(c *cache, ids []int64, places []int) *torch.Tensor {
 	s := torch.NewScope()
 	defer s.Close()
 	rows, positions := make([]int, len(ids)), make([]int32, len(ids))
@@ -43,14 +19,18 @@ func (d *Decoder) decodeStep(c *cache, ids []int64, places []int) []float32 {
 	}
 	step := decodeInputs{
 		cache: c, index: c.index(rows, places), rotation: d.rotation(positions),
-		mask: lengthMask(places, longest), blocks: headBlocks(&d.Config), rows: int64(len(ids)), length: int64(longest),
+		mask: d.lengthMask(places, longest), rows: int64(len(ids)), length: int64(longest),
 	}
-	x := torch.Embedding(d.embed, torch.FromInt64(ids)) // (rows, D)
+	if !fusedAttention {
+		step.blocks = d.headBlocks()
+	}
+	x := d.cast(torch.Embedding(d.embed, d.ints(ids))) // (rows, D)
 	for i := range d.layers {
-		x = x.Add(d.attendCache(i, x, &step))
-		x = x.Add(d.layers[i].feedForward(x, d.Config.RMSNormEps))
+		w := d.layer(i)
+		x = x.Add(d.attendCache(w, i, x, &step))
+		x = x.Add(w.feedForward(x, d.Config.RMSNormEps))
 	}
-	return d.Logits(x.RMSNorm(d.norm, d.Config.RMSNormEps)).Float32s()
+	return s.Keep(d.Logits(d.finalNorm(x)))
 }
 
 // decodeInputs is what all layers of a decode step share.
@@ -58,46 +38,82 @@ type decodeInputs struct {
 	cache        *cache
 	index        *torch.Tensor
 	rotation     rotation
-	mask         *torch.Tensor // (rows, 1, length)
-	blocks       *torch.Tensor // (H, K, 1)
+	mask         *torch.Tensor // (rows, 1, 1, length); nil where all rows are that long
+	blocks       *torch.Tensor // (H, K, 1), for composed attention
 	rows, length int64
 }
 
-// lengthMask is 0 up to each row's place and minus infinity after it.
-func lengthMask(places []int, length int) *torch.Tensor {
-	values := make([]float32, len(places)*length)
+// lengthMask is 0 up to each row's place and minus infinity after it; nil where
+// nothing is hidden.
+func (d *Decoder) lengthMask(places []int, length int) *torch.Tensor {
+	last, same := make([]int64, len(places)), true
 	for r, p := range places {
-		for k := p + 1; k < length; k++ {
-			values[r*length+k] = negativeInfinity
-		}
+		last[r] = int64(p)
+		same = same && p == length-1
 	}
-	return torch.FromFloat32(values, int64(len(places)), 1, int64(length))
+	if same {
+		return nil
+	}
+	kind := torch.Float32
+	if fusedAttention {
+		kind = d.compute()
+	}
+	all := d.onDevice(torch.Arange(int64(length))).Unsqueeze(0)
+	hidden := all.Gt(d.ints(last).Unsqueeze(1))
+	return d.zeros(kind, hidden.Shape()...).MaskedFill(hidden, math.Inf(-1)).View(int64(len(places)), 1, 1, int64(length))
 }
 
 // headBlocks is 1 where a query head uses a key-value head.
-func headBlocks(c *Config) *torch.Tensor {
-	heads, kv := c.NumAttentionHeads, c.NumKeyValueHeads
+func (d *Decoder) headBlocks() *torch.Tensor {
+	heads, kv := d.Config.NumAttentionHeads, d.Config.NumKeyValueHeads
 	values := make([]float32, heads*kv)
 	for h := range heads {
 		values[h*kv+h*kv/heads] = 1
 	}
-	return torch.FromFloat32(values, int64(heads), int64(kv), 1)
+	return d.onDevice(torch.FromFloat32(values, int64(heads), int64(kv), 1).To(d.compute()))
 }
 
 // attendCache adds the step's keys and values to the cache and attends to it.
+func (d *Decoder) attendCache(w *layer, i int, x *torch.Tensor, step *decodeInputs) *torch.Tensor {
+	q, k, v := d.project(w, x, step.rotation)
+	step.cache.write(i, step.index, k, v)
+	var out *torch.Tensor
+	if fusedAttention {
+		out = step.fused(i, q)
+	} else {
+		out = step.composed(i, q)
+	}
+	return out.Reshape(step.rows, -1).Linear(w.out, w.outBias)
+}
+
+// fused lets the query heads (rows, H, E) of a key-value head be so many places of
+// one query, so that keys and values are read once, where they are.
+func (step *decodeInputs) fused(i int, q *torch.Tensor) *torch.Tensor {
+	k, v := step.cache.read(i, step.rows, step.length)
+	kv := k.Dim(2)
+	repeat := q.Dim(1) / kv
+	mask := step.mask
+	if mask != nil {
+		mask = mask.Expand(step.rows, 1, repeat, step.length)
+	}
+	q = q.Reshape(step.rows, kv, repeat, q.Dim(2))
+	return torch.ScaledDotProductAttention(q, k.Transpose(1, 2), v.Transpose(1, 2), mask, false)
+}
+
+// composed is fused without an operator for it.
 //
 // One small matrix product a row and head would cost more in calls than in
 // arithmetic. So a row's queries become one block-diagonal matrix (H, K*E) that
 // meets all its key-value heads at once, and of the result the blocks are taken.
-func (d *Decoder) attendCache(i int, x *torch.Tensor, step *decodeInputs) *torch.Tensor {
-	w, c := &d.layers[i], step.cache
-	q, k, v := d.project(w, x, step.rotation)
-	c.write(i, step.index, k, v)
-	heads, kv, size := q.Dim(1), k.Dim(1), q.Dim(2)
+func (step *decodeInputs) composed(i int, q *torch.Tensor) *torch.Tensor {
+	k, v := step.cache.read(i, step.rows, step.length)
+	heads, kv, size := q.Dim(1), k.Dim(2), q.Dim(2)
+	keys, values := k.View(step.rows, step.length, kv*size), v.View(step.rows, step.length, kv*size)
 	q = q.MulScalar(1/math.Sqrt(float64(size))).Unsqueeze(2).Mul(step.blocks).View(step.rows, heads, kv*size)
-	keys := c.keys[i].Narrow(0, 0, step.rows).Narrow(1, 0, step.length)
-	values := c.values[i].Narrow(0, 0, step.rows).Narrow(1, 0, step.length)
-	weights := q.Bmm(keys.Transpose(1, 2)).Add_(step.mask, 1).Softmax(-1) // (rows, H, length)
-	out := weights.Bmm(values).View(step.rows, heads, kv, size).Mul(step.blocks)
-	return out.SumDim([]int{2}, false).View(step.rows, -1).Linear(w.out, w.outBias)
+	scores := q.Bmm(keys.Transpose(1, 2)).To(torch.Float32) // (rows, H, length)
+	if step.mask != nil {
+		scores.Add_(step.mask.Squeeze(1), 1)
+	}
+	out := scores.Softmax(-1).To(values.DType()).Bmm(values).View(step.rows, heads, kv, size).Mul(step.blocks)
+	return out.SumDim([]int{2}, false)
 }

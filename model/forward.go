@@ -101,12 +101,12 @@ func (d *Decoder) project(w *layer, x *torch.Tensor, r rotation) (q, k, v *torch
 	return rotated[0], rotated[1], parts[1]
 }
 
-// attend is the attention of one layer, projected back to the residual stream,
+// attend is the attention of layer i, projected back to the residual stream,
 // at the tokens that back selects.
 func (d *Decoder) attend(w *layer, i int, x *torch.Tensor, p *pass, back *torch.Tensor) *torch.Tensor {
 	q, k, v := d.project(w, x, p.rotation)
-	if p.tap != nil {
-		p.tap(i, k, v)
+	if p.cached != nil {
+		k, v = p.cached.join(i, k, v)
 	}
 	c := &d.Config
 	width := int64(c.NumAttentionHeads * c.HeadDim)

@@ -10,9 +10,13 @@ import (
 
 // layout is a batch as the forward pass takes it: a flat run of N tokens for
 // the token-wise layers, and for attention groups of rows of like length.
+//
+// Keys are numbered on their own: first past tokens whose keys and values are
+// at hand from earlier passes, then the flat tokens.
 type layout struct {
 	ids       []int64 // N
 	positions []int32 // N
+	past      int     // keys before the flat tokens'
 	groups    []group
 	back      []int64 // N: where a token's attention output stands in the groups' outputs, one after another
 }
@@ -23,14 +27,23 @@ type group struct {
 	rows, own, prefix int     // R, C, P
 	queries           []int64 // (R, C): flat tokens; a padded place repeats the row's last
 	keys              []int64 // (R, P+C)
-	prefixLengths     []int   // R: the prefix places in use
+	prefixLengths     []int64 // R: the prefix places in use
 }
 
 // span is one attention row before grouping: flat tokens [start, start+length)
-// after a prefix of flat tokens [prefix, prefix+prefixLength).
+// after the keys of its prefix.
 type span struct {
-	start, length        int
-	prefix, prefixLength int
+	start, length int
+	prefix        []int64
+}
+
+// count is the numbers from start on, length of them.
+func count(start, length int) []int64 {
+	list := make([]int64, length)
+	for i := range list {
+		list[i] = int64(start + i)
+	}
+	return list
 }
 
 // newLayout lays packed sequences out. A sequence with at most one block is one
@@ -57,8 +70,9 @@ func newLayout(batch []*align.Packed) (*layout, []int, error) {
 		if p.PrefixLength > 0 {
 			spans = append(spans, span{start: start, length: p.PrefixLength})
 		}
+		prefix := count(start, p.PrefixLength)
 		for _, b := range p.Blocks {
-			spans = append(spans, span{start + b.Start, b.End - b.Start, start, p.PrefixLength})
+			spans = append(spans, span{start + b.Start, b.End - b.Start, prefix})
 		}
 	}
 	l.group(spans)
@@ -98,14 +112,14 @@ const (
 // group sorts rows by length and cuts them into groups with little padding.
 func (l *layout) group(spans []span) {
 	slices.SortStableFunc(spans, func(a, b span) int {
-		return cmp.Or(cmp.Compare(min(a.prefixLength, 1), min(b.prefixLength, 1)),
-			-cmp.Compare(a.length, b.length), -cmp.Compare(a.prefixLength, b.prefixLength))
+		return cmp.Or(cmp.Compare(min(len(a.prefix), 1), min(len(b.prefix), 1)),
+			-cmp.Compare(a.length, b.length), -cmp.Compare(len(a.prefix), len(b.prefix)))
 	})
 	l.back = make([]int64, len(l.ids))
 	offset := 0
 	for len(spans) > 0 {
 		n := groupSize(spans)
-		g := newGroup(spans[:n])
+		g := newGroup(spans[:n], l.past)
 		for r, s := range spans[:n] {
 			for i := range s.length {
 				l.back[s.start+i] = int64(offset + r*g.own + i)
@@ -122,30 +136,30 @@ func groupSize(spans []span) int {
 	first, scores, prefix := spans[0], 0, 0
 	for n, s := range spans {
 		short := float64(s.length) < groupShrink*float64(first.length)
-		if (s.prefixLength > 0) != (first.prefixLength > 0) || short && scores >= scoresPerGroup {
+		if (len(s.prefix) > 0) != (len(first.prefix) > 0) || short && scores >= scoresPerGroup {
 			return n
 		}
-		prefix = max(prefix, s.prefixLength)
+		prefix = max(prefix, len(s.prefix))
 		scores += first.length * (prefix + first.length)
 	}
 	return len(spans)
 }
 
-func newGroup(spans []span) group {
+func newGroup(spans []span, past int) group {
 	g := group{rows: len(spans), own: spans[0].length}
 	for _, s := range spans {
-		g.prefix = max(g.prefix, s.prefixLength)
-		g.prefixLengths = append(g.prefixLengths, s.prefixLength)
+		g.prefix = max(g.prefix, len(s.prefix))
+		g.prefixLengths = append(g.prefixLengths, int64(len(s.prefix)))
 	}
 	for _, s := range spans {
-		for i := range g.prefix {
-			// Without a prefix token the place is masked; any token will do.
-			g.keys = append(g.keys, int64(s.prefix+min(i, max(s.prefixLength-1, 0))))
+		g.keys = append(g.keys, s.prefix...)
+		for range g.prefix - len(s.prefix) {
+			g.keys = append(g.keys, 0) // masked: any key will do
 		}
 		for i := range g.own {
-			token := int64(s.start + min(i, s.length-1))
-			g.queries = append(g.queries, token)
-			g.keys = append(g.keys, token)
+			token := s.start + min(i, s.length-1)
+			g.queries = append(g.queries, int64(token))
+			g.keys = append(g.keys, int64(past+token))
 		}
 	}
 	return g
@@ -154,34 +168,9 @@ func newGroup(spans []span) group {
 // uniform tells whether all rows use all prefix places, so that one mask serves all.
 func (g *group) uniform() bool {
 	for _, n := range g.prefixLengths {
-		if n != g.prefix {
+		if n != int64(g.prefix) {
 			return false
 		}
 	}
 	return true
-}
-
-// mask is the additive mask of the group, row-major: 0 where a query sees a key,
-// minus infinity elsewhere. It has one row, or R rows where prefixes differ.
-// Padded queries see what the row's last token sees, or more of its copies, and
-// no real query sees a padded key.
-func (g *group) mask() (values []float32, rows int) {
-	rows = g.rows
-	if g.uniform() {
-		rows = 1
-	}
-	keys := g.prefix + g.own
-	values = make([]float32, rows*g.own*keys)
-	for r := range rows {
-		for q := range g.own {
-			line := values[(r*g.own+q)*keys:][:keys]
-			for k := g.prefixLengths[r]; k < g.prefix; k++ {
-				line[k] = negativeInfinity
-			}
-			for k := g.prefix + q + 1; k < keys; k++ {
-				line[k] = negativeInfinity
-			}
-		}
-	}
-	return values, rows
 }

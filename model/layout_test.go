@@ -61,9 +61,12 @@ func visible(l *layout) map[[2]int]bool {
 		used[int(place)] = token
 	}
 	offset := 0
+	s := torch.NewScope()
+	defer s.Close()
 	for i := range l.groups {
 		g := &l.groups[i]
-		values, rows := g.mask()
+		mask := (&Decoder{}).mask(g)
+		values, rows := mask.Float32s(), int(mask.Dim(0))
 		width := g.prefix + g.own
 		for r := range g.rows {
 			for c := range g.own {

@@ -11,18 +11,22 @@ type pass struct {
 	rotation rotation
 	index    *layoutTensors
 	backPick *torch.Tensor // (A): index.back at pick
-	tap      tap
+	cached   cached        // nil: all keys are the flat tokens'
 }
 
-// tap receives the rotated keys and the values of a layer, (N, K, E) each.
-type tap func(layer int, k, v *torch.Tensor)
+// cached ties a pass to keys and values outside it.
+type cached interface {
+	// join returns the rotated keys and the values of a layer that its attention
+	// looks up, (past+N, K, E) each, given those of the flat tokens.
+	join(layer int, k, v *torch.Tensor) (allK, allV *torch.Tensor)
+}
 
 // newPass places a layout and the picked tokens on the device. Its tensors are
 // made in the innermost scope.
-func (d *Decoder) newPass(l *layout, pick []int64, t tap) *pass {
+func (d *Decoder) newPass(l *layout, pick []int64, c cached) *pass {
 	p := &pass{
 		ids: d.ints(l.ids), pick: d.ints(pick), rotation: d.rotation(l.positions),
-		index: d.layoutTensors(l), tap: t,
+		index: d.layoutTensors(l), cached: c,
 	}
 	p.backPick = p.index.back.IndexSelect(0, p.pick)
 	return p
@@ -46,36 +50,51 @@ func (d *Decoder) ints(data []int64) *torch.Tensor { return d.onDevice(torch.Fro
 
 // onDevice is t where the decoder is.
 func (d *Decoder) onDevice(t *torch.Tensor) *torch.Tensor {
-	if device := d.placement.withDefaults().Device; device != "cpu" {
+	if device := d.device(); device != "cpu" {
 		return t.ToDevice(device)
 	}
 	return t
 }
 
+// zeros is zeros on the decoder's device.
+func (d *Decoder) zeros(kind torch.DType, shape ...int64) *torch.Tensor {
+	return torch.ZerosOn(d.device(), kind, shape...)
+}
+
+func (d *Decoder) device() string { return d.placement.withDefaults().Device }
+
 // compute is the type of the residual stream.
 func (d *Decoder) compute() torch.DType { return d.placement.withDefaults().Compute }
 
-// cast is t in the compute type, t itself where it has that already.
+// cast is t in the compute type. Where weights are stored in another they are cast
+// as they are used, so that gradients reach what is stored.
 func (d *Decoder) cast(t *torch.Tensor) *torch.Tensor {
-	p := d.placement.withDefaults()
-	if t == nil || p.Compute == p.Weights {
+	if t == nil || t.DType() == d.compute() {
 		return t
 	}
-	return t.To(p.Compute)
+	return t.To(d.compute())
 }
 
-// layer is the weights of layer i in the compute type. Where they are stored in
-// another they are cast as they are used: gradients reach what is stored.
+// layer is the weights of layer i in the compute type.
 func (d *Decoder) layer(i int) *layer {
-	w := &d.layers[i]
 	if p := d.placement.withDefaults(); p.Compute == p.Weights {
-		return w
+		return &d.layers[i]
 	}
-	return &layer{
-		inputNorm: d.cast(w.inputNorm), postNorm: d.cast(w.postNorm),
-		qkv: d.cast(w.qkv), qkvBias: d.cast(w.qkvBias), out: d.cast(w.out), outBias: d.cast(w.outBias),
-		gateUp: d.cast(w.gateUp), gateUpBias: d.cast(w.gateUpBias), down: d.cast(w.down), downBias: d.cast(w.downBias),
+	return d.layers[i].each(d.cast)
+}
+
+// each is the layer with f of every tensor that it has.
+func (w *layer) each(f func(*torch.Tensor) *torch.Tensor) *layer {
+	out := *w
+	for _, t := range []**torch.Tensor{
+		&out.inputNorm, &out.postNorm, &out.qkv, &out.qkvBias, &out.qNorm, &out.kNorm,
+		&out.out, &out.outBias, &out.gateUp, &out.gateUpBias, &out.down, &out.downBias,
+	} {
+		if *t != nil {
+			*t = f(*t)
+		}
 	}
+	return &out
 }
 
 // embedding is the first layer's input (N, D).
@@ -106,10 +125,10 @@ func (d *Decoder) finalNorm(x *torch.Tensor) *torch.Tensor {
 }
 
 // run is the forward pass up to the final norm at the flat tokens pick: (len(pick), D) float32.
-func (d *Decoder) run(l *layout, pick []int64, t tap) *torch.Tensor {
+func (d *Decoder) run(l *layout, pick []int64, c cached) *torch.Tensor {
 	s := torch.NewScope()
 	defer s.Close()
-	return s.Keep(d.runPass(d.newPass(l, pick, t)))
+	return s.Keep(d.runPass(d.newPass(l, pick, c)))
 }
 
 // runPass frees what no gradient needs as it goes.

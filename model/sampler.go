@@ -15,6 +15,10 @@ import (
 // finished row's place is given to the next request at once. A request's draws
 // depend on its own seed and context alone, up to rounding of the logits.
 //
+// Keys and values of the requests' prefixes are kept for the length of a Generate
+// and serve later calls of the trajectory, other samples of the task, and any
+// context that begins likewise.
+//
 // Generate belongs to the goroutine that uses libtorch; the weights may change
 // between two calls of it.
 type Sampler struct {
@@ -25,13 +29,14 @@ type Sampler struct {
 	EOS              []int32 // ids that end an output
 	ContextMax       int     // context and output together, in tokens
 	TokensPerPrefill int     // contexts run together up to this many tokens
+	PrefixBytesMax   int64   // memory for kept keys and values, in bytes; 0 keeps none
 }
 
 // NewSampler returns a sampler with the decoder's own end-of-sequence ids and context limit.
 func NewSampler(d *Decoder, settings trace.Sampler, rowsMax int) (*Sampler, error) {
 	s := &Sampler{
 		Decoder: d, Settings: settings, RowsMax: rowsMax, EOS: d.Config.EOSTokenID,
-		ContextMax: d.Config.MaxPositionEmbeddings, TokensPerPrefill: 4096,
+		ContextMax: d.Config.MaxPositionEmbeddings, TokensPerPrefill: 4096, PrefixBytesMax: 1 << 30,
 	}
 	return s, s.validate()
 }
@@ -39,6 +44,9 @@ func NewSampler(d *Decoder, settings trace.Sampler, rowsMax int) (*Sampler, erro
 func (s *Sampler) validate() error {
 	if s.RowsMax < 1 || s.ContextMax < 1 || s.TokensPerPrefill < 1 {
 		return fmt.Errorf("sampler: rows %d, context %d, tokens a prefill %d: each must be above 0", s.RowsMax, s.ContextMax, s.TokensPerPrefill)
+	}
+	if s.PrefixBytesMax < 0 {
+		return fmt.Errorf("sampler: %d bytes for prefixes", s.PrefixBytesMax)
 	}
 	return checkSettings(&s.Settings)
 }
@@ -50,15 +58,22 @@ func (s *Sampler) validate() error {
 // generation are not handed back.
 //
 // Response.Seconds is the model's time for the request: of each step that it took
-// part in, the time divided by the rows in it (prefills: by their tokens).
+// part in, the time divided by the rows in it (prefills: by the tokens that were run
+// for it).
 func (s *Sampler) Generate(ctx context.Context, q trace.Queue) error {
 	if err := s.validate(); err != nil {
 		return err
 	}
-	r := &generation{Sampler: s, queue: q, cache: newCache(&s.Decoder.Config, s.RowsMax), drawer: drawer{settings: s.Settings}}
-	defer r.cache.free()
 	return torch.Try(func() (err error) {
-		torch.NoGrad(func() { err = r.loop(ctx) })
+		decoder, free := s.Decoder.forSampling()
+		defer free()
+		g := &generation{
+			Sampler: s, queue: q, decoder: decoder, cache: newCache(decoder, s.RowsMax),
+			prefixes: newPrefixStore(decoder, s.PrefixBytesMax), drawer: drawer{settings: s.Settings},
+		}
+		defer g.cache.free()
+		defer g.prefixes.free()
+		torch.NoGrad(func() { err = g.loop(ctx) })
 		return err
 	})
 }
@@ -66,10 +81,12 @@ func (s *Sampler) Generate(ctx context.Context, q trace.Queue) error {
 // generation is the state of one Generate.
 type generation struct {
 	*Sampler
-	queue  trace.Queue
-	cache  *cache
-	drawer drawer
-	rows   []*row // row i of the cache
+	queue    trace.Queue
+	decoder  *Decoder // the sampler's, its weights made ready
+	cache    *cache
+	prefixes *prefixStore
+	drawer   drawer
+	rows     []*row // row i of the cache
 }
 
 // row is a request in generation.
@@ -148,7 +165,7 @@ func (g *generation) start(fresh []*row) error {
 			tokens += len(fresh[n].request.Context)
 			n++
 		}
-		if err := g.prefill(fresh[:n], tokens); err != nil {
+		if err := g.prefill(fresh[:n]); err != nil {
 			return err
 		}
 		fresh = fresh[n:]
@@ -157,23 +174,26 @@ func (g *generation) start(fresh []*row) error {
 	return nil
 }
 
-func (g *generation) prefill(fresh []*row, tokens int) error {
+func (g *generation) prefill(fresh []*row) error {
 	begin := time.Now()
-	contexts, places := make([][]int32, len(fresh)), make([]int, len(fresh))
+	openings := make([]opening, len(fresh))
 	longest := 0
 	for i, r := range fresh {
-		contexts[i], places[i] = r.request.Context, len(g.rows)+i
+		openings[i] = opening{ids: r.request.Context, prefix: min(r.request.PrefixLength, len(r.request.Context)), row: len(g.rows) + i}
 		longest = max(longest, min(len(r.request.Context)+r.request.MaxNewTokens, g.ContextMax))
 	}
+	s := torch.NewScope()
+	defer s.Close()
 	g.cache.reserve(longest)
-	logits := g.Decoder.prefill(g.cache, contexts, places)
+	plan := g.prefixes.plan(openings)
+	logits := g.decoder.prefill(g.cache, g.prefixes, plan)
 	g.rows = append(g.rows, fresh...)
 	if err := g.draw(fresh, logits); err != nil {
 		return err
 	}
 	seconds := time.Since(begin).Seconds()
-	for _, r := range fresh {
-		r.response.Seconds += seconds * float64(len(r.request.Context)) / float64(tokens)
+	for i, r := range fresh {
+		r.response.Seconds += seconds * float64(plan.ran[i]) / float64(len(plan.layout.ids))
 	}
 	return nil
 }
@@ -186,8 +206,9 @@ func (g *generation) step() error {
 		ids[i] = int64(r.response.Output[len(r.response.Output)-1])
 		places[i] = r.place()
 	}
-	logits := g.Decoder.decodeStep(g.cache, ids, places)
-	if err := g.draw(g.rows, logits); err != nil {
+	s := torch.NewScope()
+	defer s.Close()
+	if err := g.draw(g.rows, g.decoder.decodeStep(g.cache, ids, places)); err != nil {
 		return err
 	}
 	share := time.Since(begin).Seconds() / float64(len(g.rows))
@@ -198,17 +219,20 @@ func (g *generation) step() error {
 	return nil
 }
 
-// draw appends a token to each row and notes why a row stops.
-func (g *generation) draw(rows []*row, logits []float32) error {
-	vocab := g.Decoder.Vocab()
+// draw appends a token to each row and notes why a row stops. logits is (rows, V).
+func (g *generation) draw(rows []*row, logits *torch.Tensor) error {
+	u := make([]float64, len(rows))
 	for i, r := range rows {
-		id, logProb, err := g.drawer.draw(logits[i*vocab:(i+1)*vocab], r.rng.Float64())
-		if err != nil {
-			return err
-		}
+		u[i] = r.rng.Float64()
+	}
+	choices, err := choose(&g.Settings, &g.drawer, logits, u)
+	if err != nil {
+		return err
+	}
+	for i, r := range rows {
 		out := &r.response
-		out.Output, out.LogProbs = append(out.Output, id), append(out.LogProbs, logProb)
-		out.Stop = g.stop(r, id)
+		out.Output, out.LogProbs = append(out.Output, choices[i].id), append(out.LogProbs, choices[i].logProb)
+		out.Stop = g.stop(r, choices[i].id)
 	}
 	return nil
 }

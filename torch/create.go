@@ -60,6 +60,11 @@ func fromBytes(data []byte, dtype DType, shape []int64) *Tensor {
 // Zeros is a CPU tensor of zeros.
 func Zeros(d DType, shape ...int64) *Tensor { return opZeros.one(li(shape), dt(d)) }
 
+// ZerosOn is zeros on a device, "cpu", "cuda" or "cuda:N".
+func ZerosOn(device string, d DType, shape ...int64) *Tensor {
+	return opZeros.one(li(shape), dt(d), none(), place("zeros", device))
+}
+
 // Ones is a CPU tensor of ones.
 func Ones(d DType, shape ...int64) *Tensor { return opOnes.one(li(shape), dt(d)) }
 

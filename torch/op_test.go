@@ -158,12 +158,9 @@ func TestErrors(t *testing.T) {
 		"torch: from([2 2]): shape needs 16 bytes, given 12":                                          func() { FromFloat32([]float32{1, 2, 3}, 2, 2) },
 		"torch: tensor: used after it was freed":                                                      func() { freed.Neg() },
 		`torch: to(float32[2 3]): device "tpu": neither cpu nor cuda:N`:                               func() { x.ToDevice("tpu") },
-		"torch: aten::to.dtype_layout(float32[2 3], none, none, device": func() {
-			if CUDAAvailable() {
-				panic(&Error{Op: "aten::to.dtype_layout", Args: "float32[2 3], none, none, device"})
-			}
-			x.ToDevice("cuda:0")
-		},
+		`torch: to(float32[2 3]): device "cuda:99": `:                                                 func() { x.ToDevice("cuda:99") },
+		`torch: zeros: device "cuda:99": `:                                                            func() { ZerosOn("cuda:99", Float32, 2) },
+		`torch: synchronize: device "cuda:99": `:                                                      func() { Synchronize("cuda:99") },
 		"torch: aten::no_such_operator(float32[2 3]): this libtorch lacks the operator": func() {
 			(&operator{ctorch.Op{Name: "aten::no_such_operator"}}).one(tn(x))
 		},

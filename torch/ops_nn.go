@@ -73,6 +73,19 @@ func ScaledDotProductAttention(q, k, v, mask *Tensor, causal bool) *Tensor {
 	return composedAttention(q, k, v, mask, causal)
 }
 
+// GroupedAttention is ScaledDotProductAttention over (B, heads, L, D) where k and v may have fewer heads, each of which serves
+// as many query heads in a row. libtorch has that of its own from 2.5; before, k and v are repeated.
+func GroupedAttention(q, k, v, mask *Tensor, causal bool) *Tensor {
+	repeat := q.Dim(1) / k.Dim(1)
+	if repeat == 1 {
+		return ScaledDotProductAttention(q, k, v, mask, causal)
+	}
+	if opSDPA.Exists() && atLeast(2, 5) {
+		return opSDPA.one(tn(q), tn(k), tn(v), tn(mask), fl(0), bl(causal), none(), bl(true))
+	}
+	return ScaledDotProductAttention(q, k.RepeatInterleave(repeat, 1), v.RepeatInterleave(repeat, 1), mask, causal)
+}
+
 func composedAttention(q, k, v, mask *Tensor, causal bool) *Tensor {
 	if mask != nil && causal {
 		panic(&Error{Op: "scaled_dot_product_attention", Args: describe([]ctorch.Arg{tn(q), tn(k), tn(v), tn(mask)}),

@@ -1,10 +1,6 @@
 package torch
 
-import (
-	"math"
-
-	"github.com/memopd/memopd-bench/torch/internal/ctorch"
-)
+import "math"
 
 // Shape, type and place. Views share memory with t.
 var (
@@ -133,11 +129,7 @@ func (t *Tensor) To(d DType) *Tensor { return opTo.one(tn(t), dt(d)) }
 
 // ToDevice moves t to "cpu", "cuda" or "cuda:N"; where it is already there, another handle on t.
 func (t *Tensor) ToDevice(device string) *Tensor {
-	kind, index, err := parseDevice(device)
-	if err != nil {
-		panic(&Error{Op: "to", Args: t.String(), Message: err.Error()})
-	}
-	return opToDevice.one(tn(t), none(), none(), ctorch.Device(kind, index))
+	return opToDevice.one(tn(t), none(), none(), place("to", device, t))
 }
 
 // Clone is a copy, which autograd records.

@@ -2,6 +2,7 @@ package torch
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -147,14 +148,30 @@ func TestRuntime(t *testing.T) {
 			t.Errorf("device %q: %s, want %s", name, got, want)
 		}
 	}
-	if x := Ones(Float32, 1).ToDevice("cpu"); x.Device() != "cpu" {
+	if x := Ones(Float32, 1).ToDevice("cpu"); x.Device() != "cpu" || ZerosOn("cpu", BFloat16, 2, 1).String() != "bfloat16[2 1]" {
 		t.Errorf("device %s", x.Device())
 	}
+	Synchronize("cpu")
+	if !atLeast(1, 13) || atLeast(99, 0) || atLeast(1, 14) == strings.HasPrefix(Version(), "1.13") {
+		t.Error("versions are compared wrongly")
+	}
+	if err := CheckDevice("cpu"); err != nil {
+		t.Error(err)
+	}
 	if !CUDAAvailable() {
+		for name, want := range map[string]string{"cuda": "no CUDA device answers", "cuda:1": "no CUDA device answers", "gpu": "neither cpu nor cuda"} {
+			if err := CheckDevice(name); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("device %s: error %v, want %q in it", name, err, want)
+			}
+		}
 		t.Skip("no CUDA device answers: the round trip over one is not tested")
 	}
 	x := FromFloat32([]float32{1, 2, 3}).ToDevice("cuda:0")
-	if x.Device() != "cuda:0" || x.MulScalar(2).Float32s()[2] != 6 {
+	if x.Device() != "cuda:0" || x.MulScalar(2).Float32s()[2] != 6 || ZerosOn("cuda", Float32, 1).Device() != "cuda:0" {
 		t.Errorf("%s on %s", x, x.Device())
+	}
+	Synchronize("cuda:0")
+	if used, total := CUDAMemory(); used <= 0 || used > total {
+		t.Errorf("%d of %d bytes of CUDA memory in use", used, total)
 	}
 }

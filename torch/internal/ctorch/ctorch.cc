@@ -14,6 +14,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 #include <torch/version.h>
@@ -271,6 +272,18 @@ int mb_cuda_devices(void) {
   } catch (const std::exception&) {
     return 0;  // a driver that does not answer is no device
   }
+}
+
+char* mb_synchronize(int index) {
+  return guarded([&] {
+    const auto& cuda = at::detail::getCUDAHooks();
+    cuda.deviceSynchronize(index < 0 ? cuda.current_device() : index);
+  });
+}
+
+void mb_cuda_memory(size_t* free, size_t* total) {
+  static auto ask = reinterpret_cast<int (*)(size_t*, size_t*)>(dlsym(RTLD_DEFAULT, "cudaMemGetInfo"));
+  if (ask && ask(free, total) != 0) *free = *total = 0;
 }
 
 const char* mb_blas_core(void) {

@@ -3,6 +3,7 @@
 // A tensor is a TensorImpl pointer that owns one reference, as an integer; 0 is an undefined tensor.
 // A call that can fail returns NULL, or a malloc'ed one-line message that the caller frees.
 #pragma once
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -54,6 +55,8 @@ void mb_set_threads(int n);
 int mb_threads(void);
 char* mb_seed(uint64_t seed);
 int mb_cuda_devices(void);
+char* mb_synchronize(int index);  // a CUDA device, -1: the current one
+void mb_cuda_memory(size_t* free, size_t* total);  // of the current CUDA device; left alone without a CUDA runtime
 const char* mb_version(void);
 const char* mb_blas_core(void);  // the processor that OpenBLAS takes this one for; "" without OpenBLAS
 

@@ -84,6 +84,16 @@ func Seed(seed uint64) string { return text(C.mb_seed(C.uint64_t(seed))) }
 // CUDADevices counts the CUDA devices that answer; 0 in a CPU build.
 func CUDADevices() int { return int(C.mb_cuda_devices()) }
 
+// Synchronize waits for a CUDA device; -1 is the current one.
+func Synchronize(index int) string { return text(C.mb_synchronize(C.int(index))) }
+
+// CUDAMemory is the bytes in use on the current CUDA device and all that it has, 0 where no CUDA runtime is linked.
+func CUDAMemory() (used, total int64) {
+	var free, all C.size_t
+	C.mb_cuda_memory(&free, &all)
+	return int64(all - free), int64(all)
+}
+
 // Version is the libtorch that the package was compiled against.
 func Version() string { return C.GoString(C.mb_version()) }
 
