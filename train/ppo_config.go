@@ -52,6 +52,8 @@ type PPOConfig struct {
 	TokensPerCallMax         int    `json:"tokens_per_call_max" flag:"tokens-per-call-max" help:"longest call, context and output; trajectories with a longer one are left out whole and counted; 0: no limit"`
 	Ratio                    string `json:"ratio" flag:"ratio" help:"behaviour log-probs in the PPO ratio: trainer (frozen snapshot on the aligned states) or sampler (as recorded)"`
 
+	OffloadFrozen bool `json:"offload_frozen" flag:"offload-frozen" help:"keep reference and teacher in the host's memory while they are not scoring, and the teacher's hidden states at all times"`
+
 	ClipRange          float64 `json:"clip_range" flag:"clip-range" help:"PPO clip of the ratio"`
 	ValueClipRange     float64 `json:"value_clip_range" flag:"value-clip-range" help:"clip of the value's change in the value loss; 0: none"`
 	Gamma              float64 `json:"gamma" flag:"gamma" help:"discount per sampled action"`

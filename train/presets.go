@@ -27,7 +27,7 @@ func SmallPPO() PPOConfig {
 	c.Steps, c.PromptsPerStep = 20, 4
 	c.TokensPerMicrobatch, c.TrajectoriesPerMinibatch = 2048, 4
 	c.TokensPerCallMax, c.PackedTokensMax = 4096, 8192
-	c.Critic, c.CriticHiddenUnits = CriticHead, 256
+	c.Critic, c.CriticHiddenUnits, c.OffloadFrozen = CriticHead, 256, false
 	c.LearningRate, c.CriticLearningRate = 5e-6, 1e-4
 	c.RCETrajectoriesPerStep = 1
 	c.EvalEvery, c.CheckpointEvery = 0, 10
@@ -65,7 +65,8 @@ const (
 // From the paper and MEM1's train_ppo.sh: 500 steps of 128 trajectories, optimiser
 // steps of 64, learning rates 1e-6 and 1e-5, KL coefficient 0.001 in the reward,
 // GAE, temperature 1, gradient checkpointing, a critic with a decoder of its own,
-// checkpoints every 20 and evaluation every 150 steps.
+// frozen models off the device while they rest, checkpoints every 20 and evaluation
+// every 150 steps.
 // From veRL's ppo_trainer.yaml, which MEM1 builds on: one epoch, clip 0.2, value
 // clip 0.5, gamma and lambda 1, no entropy bonus, decay 0.01, clip of the
 // gradients at 1, token-mean losses, 16,384 tokens a microbatch; AdamW's betas
@@ -79,7 +80,7 @@ func PaperPPO() PPOConfig {
 		Steps:   500, PromptsPerStep: 128,
 		Teacher: TeacherAligned, TeacherWeight: 1,
 		EpochsPerStep: 1, TrajectoriesPerMinibatch: 64, TokensPerMinibatch: 131072, TokensPerMicrobatch: 16384,
-		TokensPerCallMax: paperCallTokens, Ratio: RatioTrainer,
+		TokensPerCallMax: paperCallTokens, Ratio: RatioTrainer, OffloadFrozen: true,
 		ClipRange: 0.2, ValueClipRange: 0.5, Gamma: 1, Lambda: 1, KLCoefficient: 0.001, Temperature: 1,
 		Critic: CriticDecoder, CriticHiddenUnits: 256,
 		LearningRate: 1e-6, CriticLearningRate: 1e-5,
