@@ -66,7 +66,7 @@ func planDefaults(preset string) (planOptions, error) {
 		o.Student, o.Teacher = "SmolLM2-135M", "SmolLM2-135M"
 		o.Calls, o.ResponseTokens, o.Rows, o.ContextTokens = 3, 200, 4, 4096
 	case "mini":
-		o.Student, o.Teacher = "presets/mini/student", "presets/mini/teacher"
+		o.Student, o.Teacher = "mini/student", "mini/teacher"
 		o.PrefixTokens, o.Calls, o.ResponseTokens, o.Rows, o.ContextTokens = 40, 60, 15, 32, 512
 	default:
 		return o, unknownName("preset", preset, []string{"paper", "small", "mini"})

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"io/fs"
 	"os"
-	"path/filepath"
+	"strings"
 
 	"github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/presets"
 )
 
 // published are the shapes of published checkpoints, as their config.json have
@@ -33,16 +35,23 @@ func qwen25(hidden, layers, heads, kv, ffn, vocab int, tied bool) model.Config {
 	}
 }
 
-// shapeOf is a published shape by its name, else that of a checkpoint's folder.
+// shapeOf is a published shape by its name, that of a model in the build
+// ("mini/student"), else that of a checkpoint's folder.
 func shapeOf(name string) (model.Config, error) {
-	var known []string
+	known := []string{"mini/student", "mini/teacher"}
 	for _, p := range published {
 		if p.name == name {
 			return p.config, nil
 		}
 		known = append(known, p.name)
 	}
-	data, err := os.ReadFile(filepath.Join(name, "config.json"))
+	folder := os.DirFS(name)
+	if role, ok := strings.CutPrefix(name, "mini/"); ok {
+		if files, err := presets.Checkpoint("mini", role); err == nil {
+			folder = files
+		}
+	}
+	data, err := fs.ReadFile(folder, "config.json")
 	if err != nil {
 		return model.Config{}, unknownName("model", name, append(known, "a folder with a config.json"))
 	}

@@ -84,7 +84,9 @@ func (a *AdamW) Step() {
 		defer s.Close()
 		for i := range a.Groups {
 			for step, b := range a.buckets(i) {
-				a.update(&a.Groups[i], step, b)
+				for _, part := range b.parts() {
+					a.update(&a.Groups[i], step, part)
+				}
 			}
 		}
 	})
@@ -115,6 +117,29 @@ func (a *AdamW) buckets(i int) map[int64]*bucket {
 	return buckets
 }
 
+// AdamWElements is how many elements are updated by one set of calls, unless one parameter has more: an update takes as much
+// memory again as the largest such set.
+const AdamWElements = 1 << 26
+
+// parts cuts a bucket into runs of at most AdamWElements elements.
+func (b *bucket) parts() []*bucket {
+	var parts []*bucket
+	start, held := 0, int64(0)
+	cut := func(end int) {
+		parts = append(parts, &bucket{b.params[start:end], b.grads[start:end], b.means[start:end], b.meanSqs[start:end]})
+	}
+	for i, p := range b.params {
+		n := p.Numel()
+		if i > start && held+n > AdamWElements {
+			cut(i)
+			start, held = i, 0
+		}
+		held += n
+	}
+	cut(len(b.params))
+	return parts
+}
+
 // update is one step of a bucket, in the order of operations of PyTorch's foreach implementation.
 func (a *AdamW) update(g *ParamGroup, step int64, b *bucket) {
 	c := a.Config
@@ -128,6 +153,8 @@ func (a *AdamW) update(g *ParamGroup, step int64, b *bucket) {
 	opForeachAddcmul_.void(meanSqs, grads, grads, sc(1-c.Beta2))
 	correction1 := 1 - math.Pow(c.Beta1, float64(step))
 	correction2 := 1 - math.Pow(c.Beta2, float64(step))
+	s := NewScope()
+	defer s.Close()
 	denominators := tl(opForeachSqrt.many(len(b.meanSqs), meanSqs))
 	opForeachDivScalar_.void(denominators, sc(math.Sqrt(correction2)))
 	opForeachAddScalar_.void(denominators, sc(c.Eps))

@@ -2,6 +2,7 @@ package torch
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -216,5 +217,31 @@ func TestClipGradNorm(t *testing.T) {
 	p.SetGrad(FromFloat32([]float32{float32(math.Inf(1)), 1}))
 	if norm := ClipGradNorm([]*Tensor{p}, 1); !math.IsInf(norm, 1) || p.Grad().Float32s()[1] != 1 {
 		t.Errorf("infinite norm: %g, gradient %v", norm, p.Grad().Float32s())
+	}
+}
+
+// An update goes over runs of parameters that bound what it allocates; each
+// parameter is in one run, in order, and a large one stands alone.
+func TestAdamWUpdatesInParts(t *testing.T) {
+	s := NewScope()
+	defer s.Close()
+	var b bucket
+	for _, n := range []int64{3, AdamWElements - 3, 1, AdamWElements + 1, 2} {
+		x := Empty(Uint8, n)
+		b.params, b.grads, b.means, b.meanSqs = append(b.params, x), append(b.grads, x), append(b.means, x), append(b.meanSqs, x)
+	}
+	var sizes []int
+	at := 0
+	for _, p := range b.parts() {
+		sizes = append(sizes, len(p.params))
+		for i := range p.params {
+			if p.params[i] != b.params[at] || p.grads[i] != b.grads[at] || p.means[i] != b.means[at] || p.meanSqs[i] != b.meanSqs[at] {
+				t.Errorf("parameter %d is not where it was", at)
+			}
+			at++
+		}
+	}
+	if fmt.Sprint(sizes) != "[2 1 1 1]" || at != len(b.params) {
+		t.Errorf("runs of %v parameters, want 2 1 1 1", sizes)
 	}
 }

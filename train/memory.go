@@ -2,6 +2,7 @@ package train
 
 import (
 	"github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/torch"
 )
 
 // Phase is a part of a training step, as far as memory goes.
@@ -193,11 +194,8 @@ func (p *MemoryPlan) updates(c Compute, student model.Config, teacher *model.Con
 	// The head's gradient of a chunk, before it is added to the others.
 	logits += vocab*int64(student.HiddenSize)*4 + 2*w.actions()*int64(student.HiddenSize)*4
 	p.add("logits of a chunk", logits, PhaseUpdate)
-	p.add("AdamW: denominators", max(vocab*int64(student.HiddenSize), adamElements)*4, PhaseOptimise)
+	p.add("AdamW: denominators", min(max(vocab*int64(student.HiddenSize), torch.AdamWElements), Parameters(student))*4, PhaseOptimise)
 }
-
-// adamElements is how many elements AdamW updates at once, unless one parameter has more.
-const adamElements = 1 << 26
 
 // chunkRows is the number of positions whose logits exist at once.
 func chunkRows(c Compute, w Workload) int64 {
