@@ -81,13 +81,14 @@ func (c *Config) Validate() error {
 	for _, size := range []struct {
 		name  string
 		value int
+		most  int // what is beyond is a broken file, not a model
 	}{
-		{"vocab_size", c.VocabSize}, {"hidden_size", c.HiddenSize}, {"intermediate_size", c.IntermediateSize},
-		{"num_hidden_layers", c.NumHiddenLayers}, {"num_attention_heads", c.NumAttentionHeads},
-		{"num_key_value_heads", c.NumKeyValueHeads}, {"head_dim", c.HeadDim},
-		{"max_position_embeddings", c.MaxPositionEmbeddings},
+		{"vocab_size", c.VocabSize, 1 << 30}, {"hidden_size", c.HiddenSize, 1 << 30}, {"intermediate_size", c.IntermediateSize, 1 << 30},
+		{"num_hidden_layers", c.NumHiddenLayers, 1 << 12}, {"num_attention_heads", c.NumAttentionHeads, 1 << 16},
+		{"num_key_value_heads", c.NumKeyValueHeads, 1 << 16}, {"head_dim", c.HeadDim, 1 << 14},
+		{"max_position_embeddings", c.MaxPositionEmbeddings, 1 << 30},
 	} {
-		if size.value <= 0 || size.value > 1<<30 {
+		if size.value <= 0 || size.value > size.most {
 			return fmt.Errorf("config: %s is %d", size.name, size.value)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // gate_up_proj; checkpoints hold them apart under Hugging Face's names.
 type Parameter = torch.Named
 
-// Decoder is a decoder-only transformer with float32 weights. It belongs to the
+// Decoder is a decoder-only transformer. It belongs to the
 // goroutine that uses libtorch. Free releases it; no scope does.
 type Decoder struct {
 	Config Config
@@ -39,7 +39,7 @@ type layer struct {
 	down, downBias      *torch.Tensor // (D, F)
 }
 
-// New makes a decoder with random weights. The same seed gives the same weights
+// New makes a decoder with random weights, float32 on the CPU. The same seed gives the same weights
 // with any libtorch: the numbers are drawn in Go.
 //
 // Projections are normal with standard deviation 1/sqrt(inputs), half of that
@@ -52,7 +52,7 @@ func New(c Config, seed uint64) (*Decoder, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	d := allocate(c)
+	d := allocate(c, Placement{})
 	for i, s := range d.slots {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		data := make([]float32, s.numel())
@@ -70,19 +70,29 @@ func New(c Config, seed uint64) (*Decoder, error) {
 	return d, nil
 }
 
-// allocate makes a decoder whose parameters are still nil.
-func allocate(c Config) *Decoder {
+// allocate makes a decoder whose parameters stand where they are placed, their values not yet defined.
+func allocate(c Config, p Placement) *Decoder {
+	p = p.withDefaults()
 	slots := c.slots()
-	d := &Decoder{Config: c, slots: slots, parameters: make([]Parameter, len(slots)), rope: newRopeTable(&c)}
+	d := &Decoder{Config: c, placement: p, slots: slots, parameters: make([]Parameter, len(slots)), rope: newRopeTable(&c)}
+	whole := false
+	defer func() {
+		if !whole {
+			d.Free() // out of memory
+		}
+	}()
 	for i, s := range slots {
-		d.parameters[i].Name = s.name
+		d.parameters[i] = Parameter{Name: s.name, Tensor: torch.EmptyOn(p.Device, p.Weights, s.shape...).Own().RequiresGrad_(true)}
 	}
+	whole = true
 	return d
 }
 
 // fill sets parameter i from its values, row-major.
 func (d *Decoder) fill(i int, data []float32) {
-	d.parameters[i].Tensor = torch.FromFloat32(data, d.slots[i].shape...).Own().RequiresGrad_(true)
+	s := torch.NewScope()
+	defer s.Close()
+	torch.NoGrad(func() { d.parameters[i].Tensor.Copy_(torch.FromFloat32(data, d.slots[i].shape...)) })
 }
 
 // bind points the named fields at the parameters, in the order of slots.
@@ -125,41 +135,6 @@ func (d *Decoder) NumParameters() int {
 		n += s.numel()
 	}
 	return n
-}
-
-// Clone returns a decoder with copies of the weights and no gradients.
-func (d *Decoder) Clone() *Decoder {
-	c := allocate(d.Config)
-	c.placement, c.live = d.placement, d.live
-	s := torch.NewScope()
-	defer s.Close()
-	torch.NoGrad(func() {
-		for i, p := range d.parameters {
-			c.parameters[i].Tensor = p.Tensor.Detach().Clone().Own()
-		}
-	})
-	for _, p := range c.parameters {
-		p.Tensor.RequiresGrad_(true)
-	}
-	c.bind()
-	return c
-}
-
-// CopyFrom overwrites the weights with those of a decoder of the same config.
-func (d *Decoder) CopyFrom(src *Decoder) error {
-	if len(d.slots) != len(src.slots) {
-		return fmt.Errorf("copy weights: %d parameters from %d", len(d.slots), len(src.slots))
-	}
-	return torch.Try(func() error {
-		s := torch.NewScope()
-		defer s.Close()
-		torch.NoGrad(func() {
-			for i, p := range d.parameters {
-				p.Tensor.Copy_(src.parameters[i].Tensor)
-			}
-		})
-		return nil
-	})
 }
 
 // Freeze makes the weights constants, for a reference or a teacher: forward

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/memopd/memopd-bench/torch"
 )
@@ -30,6 +31,69 @@ func (p Placement) withDefaults() Placement {
 		p.Compute = p.Weights
 	}
 	return p
+}
+
+// floats are the types that weights and computation can have.
+var floats = []torch.DType{torch.Float32, torch.BFloat16, torch.Float16, torch.Float64}
+
+// check reports a placement that this build and machine cannot give.
+func (p Placement) check() error {
+	p = p.withDefaults()
+	for name, d := range map[string]torch.DType{"weights": p.Weights, "compute": p.Compute} {
+		if !slices.Contains(floats, d) {
+			return fmt.Errorf("placement: %s in %v, want one of %v", name, d, floats)
+		}
+	}
+	if err := torch.CheckDevice(p.Device); err != nil {
+		return fmt.Errorf("placement: %w", err)
+	}
+	return nil
+}
+
+// Placement says where the weights are, with nothing left to its default.
+func (d *Decoder) Placement() Placement { return d.placement.withDefaults() }
+
+// Clone returns a decoder with copies of the weights, placed as they are, and no gradients.
+func (d *Decoder) Clone() *Decoder { return d.CloneTo(d.placement) }
+
+// CloneTo is Clone with the copies elsewhere or in another type, which rounds
+// where that is a narrower one. On a placement that does not exist it panics with
+// *torch.Error, as ToDevice does; torch.Try turns that into an error.
+func (d *Decoder) CloneTo(p Placement) *Decoder {
+	if err := p.check(); err != nil {
+		panic(&torch.Error{Op: "clone", Message: err.Error()})
+	}
+	c := allocate(d.Config, p)
+	c.live = d.live
+	if err := c.CopyFrom(d); err != nil {
+		c.Free()
+		panic(&torch.Error{Op: "clone", Message: err.Error()})
+	}
+	c.bind()
+	return c
+}
+
+// CopyFrom overwrites the weights with those of a decoder of the same shape,
+// wherever and in whatever type they are.
+func (d *Decoder) CopyFrom(src *Decoder) error {
+	if len(d.slots) != len(src.slots) {
+		return fmt.Errorf("copy weights: %d parameters from %d", len(d.slots), len(src.slots))
+	}
+	for i, s := range d.slots {
+		if from := src.slots[i]; s.name != from.name || !slices.Equal(s.shape, from.shape) {
+			return fmt.Errorf("copy weights: %s %v from %s %v", s.name, s.shape, from.name, from.shape)
+		}
+	}
+	return torch.Try(func() error {
+		s := torch.NewScope()
+		defer s.Close()
+		torch.NoGrad(func() {
+			for i, p := range d.parameters {
+				p.Tensor.Copy_(src.parameters[i].Tensor)
+			}
+		})
+		return nil
+	})
 }
 
 // Vocab is the number of ids that the decoder gives logits for: the rows of its

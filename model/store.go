@@ -2,9 +2,7 @@ package model
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -30,192 +28,11 @@ type Tokenizer interface {
 	Token(id int32) (string, bool)
 }
 
-// Load reads a checkpoint folder: config.json, the weights in model.safetensors
-// or in the parts that model.safetensors.index.json lists, and, for the
-// end-of-sequence ids alone, generation_config.json where there is one.
-// Weights become float32. A tensor that is missing, unexpected or of another
-// shape is an error that names it.
-func Load(dir string, p Placement) (*Decoder, error) {
-	d, err := LoadFS(os.DirFS(dir), p)
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", dir, err)
-	}
-	return d, nil
-}
-
-// LoadFS is Load from the root of fsys, such as an embedded checkpoint.
-func LoadFS(fsys fs.FS, p Placement) (*Decoder, error) {
-	if p = p.withDefaults(); p != (Placement{}).withDefaults() {
-		return nil, fmt.Errorf("placement %+v is not supported", p)
-	}
-	c, err := readConfig(fsys)
-	if err != nil {
-		return nil, err
-	}
-	w, err := openWeights(fsys)
-	if err != nil {
-		return nil, err
-	}
-	defer w.close()
-	d := allocate(*c)
-	d.placement = p
-	if err := torch.Try(func() error { return d.read(w) }); err != nil {
-		d.Free()
-		return nil, err
-	}
-	d.bind()
-	return d, nil
-}
-
-func readConfig(fsys fs.FS) (*Config, error) {
-	data, err := fs.ReadFile(fsys, configFilename)
-	if err != nil {
-		return nil, err
-	}
-	c, err := ParseConfig(data)
-	if err != nil {
-		return nil, err
-	}
-	data, err = fs.ReadFile(fsys, generationFilename)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var g struct {
-		EOS TokenIDs `json:"eos_token_id"`
-	}
-	if err := json.Unmarshal(data, &g); err != nil {
-		return nil, fmt.Errorf("%s: %w", generationFilename, err)
-	}
-	if len(g.EOS) > 0 {
-		c.EOSTokenID = g.EOS
-	}
-	return c, c.Validate()
-}
-
-// weights are the open files of a checkpoint and which of them holds a tensor.
-type weights struct {
-	files  []*torch.Safetensors
-	holder map[string]*torch.Safetensors
-}
-
-func openWeights(fsys fs.FS) (*weights, error) {
-	names := []string{weightsFilename}
-	var index struct {
-		Map map[string]string `json:"weight_map"`
-	}
-	if data, err := fs.ReadFile(fsys, indexFilename); err == nil {
-		if err := json.Unmarshal(data, &index); err != nil {
-			return nil, fmt.Errorf("%s: %w", indexFilename, err)
-		}
-		names = slices.Compact(slices.Sorted(maps.Values(index.Map)))
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	w := &weights{holder: map[string]*torch.Safetensors{}}
-	for _, name := range names {
-		f, err := torch.OpenSafetensorsFS(fsys, name)
-		if err != nil {
-			w.close()
-			return nil, err
-		}
-		w.files = append(w.files, f)
-		for _, tensor := range f.Names() {
-			if w.holder[tensor] != nil {
-				w.close()
-				return nil, fmt.Errorf("%s: tensor %q stands in another part too", name, tensor)
-			}
-			w.holder[tensor] = f
-		}
-	}
-	return w, nil
-}
-
-func (w *weights) close() {
-	for _, f := range w.files {
-		f.Close() // only read from
-	}
-}
-
-// read fills the parameters and holds the files to exactly the tensors that the config asks for.
-func (d *Decoder) read(w *weights) error {
-	if err := d.checkNames(w); err != nil {
-		return err
-	}
-	for i, s := range d.slots {
-		scope := torch.NewScope()
-		parts := make([]*torch.Tensor, len(s.parts))
-		for j, p := range s.parts {
-			t, err := w.holder[p.name].Tensor(p.name)
-			if err != nil {
-				scope.Close()
-				return err
-			}
-			parts[j] = t.To(torch.Float32)
-		}
-		whole := parts[0].Clone()
-		if len(parts) > 1 {
-			whole = torch.Cat(parts, 0)
-		}
-		d.parameters[i].Tensor = whole.Own().RequiresGrad_(true)
-		scope.Close()
-	}
-	return nil
-}
-
-func (d *Decoder) checkNames(w *weights) error {
-	wanted := map[string]bool{}
-	for _, s := range d.slots {
-		for _, p := range s.parts {
-			wanted[p.name] = true
-			f := w.holder[p.name]
-			if f == nil {
-				return fmt.Errorf("tensor %q is missing", p.name)
-			}
-			want := append([]int64{p.rows}, s.shape[1:]...)
-			if got, _ := f.Shape(p.name); !slices.Equal(got, want) {
-				return fmt.Errorf("tensor %q has the shape %v, want %v", p.name, got, want)
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.holder)) {
-		if wanted[name] {
-			continue
-		}
-		if name != headName || !d.Config.TieWordEmbeddings {
-			return fmt.Errorf("tensor %q is unexpected", name)
-		}
-		if err := sameTensor(w, name, embeddingsName); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sameTensor allows a tied checkpoint to hold its head too, if it is the embedding.
-func sameTensor(w *weights, a, b string) error {
-	s := torch.NewScope()
-	defer s.Close()
-	x, err := w.holder[a].Tensor(a)
-	if err != nil {
-		return err
-	}
-	y, err := w.holder[b].Tensor(b)
-	if err != nil {
-		return err
-	}
-	if !slices.Equal(x.Shape(), y.Shape()) || x.DType() != y.DType() || !x.Equal(y) {
-		return fmt.Errorf("tensor %q differs from %q, though tie_word_embeddings is set", a, b)
-	}
-	return nil
-}
-
 // Save writes a checkpoint folder that Load and Hugging Face's transformers
-// read: config.json, generation_config.json, model.safetensors in float32 and,
-// given a tokenizer, tokenizer.json and tokenizer_config.json. Files of those
-// names are replaced.
+// read: config.json, generation_config.json, model.safetensors in the type that
+// the weights are stored in and, given a tokenizer, tokenizer.json and
+// tokenizer_config.json. Files of those names are replaced; the index of a
+// checkpoint in parts is removed, since its parts would no longer be the weights.
 func (d *Decoder) Save(dir string, tok ...Tokenizer) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("save checkpoint: %w", err)
@@ -228,6 +45,9 @@ func (d *Decoder) Save(dir string, tok ...Tokenizer) error {
 		if err := os.WriteFile(filepath.Join(dir, name), files[name], 0o644); err != nil {
 			return fmt.Errorf("save checkpoint: %w", err)
 		}
+	}
+	if err := os.Remove(filepath.Join(dir, indexFilename)); err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("save checkpoint: %w", err)
 	}
 	err = torch.Try(func() error {
 		s := torch.NewScope()

@@ -71,6 +71,11 @@ func Ones(d DType, shape ...int64) *Tensor { return opOnes.one(li(shape), dt(d))
 // Empty is a CPU tensor with no defined content.
 func Empty(d DType, shape ...int64) *Tensor { return opEmpty.one(li(shape), dt(d)) }
 
+// EmptyOn is Empty on a device, "cpu", "cuda" or "cuda:N".
+func EmptyOn(device string, d DType, shape ...int64) *Tensor {
+	return opEmpty.one(li(shape), dt(d), none(), place("empty", device))
+}
+
 // Full is a CPU tensor of one value.
 func Full(d DType, v float64, shape ...int64) *Tensor { return opFull.one(li(shape), sc(v), dt(d)) }
 

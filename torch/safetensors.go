@@ -108,22 +108,38 @@ func (s *Safetensors) Shape(name string) ([]int64, bool) {
 	return slices.Clone(e.Shape), ok
 }
 
-// Tensor reads one tensor to the CPU, in the file's type.
-func (s *Safetensors) Tensor(name string) (*Tensor, error) {
+// Section is a tensor's bytes, as FromBytes takes them, and its type, for reading it piece by piece.
+func (s *Safetensors) Section(name string) (*io.SectionReader, DType, error) {
+	e, dtype, err := s.entry(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return io.NewSectionReader(s.r, s.header.Data+e.Begin, e.End-e.Begin), dtype, nil
+}
+
+func (s *Safetensors) entry(name string) (e safetensors.Entry, dtype DType, err error) {
 	e, ok := s.byName[name]
 	if !ok {
-		return nil, fmt.Errorf("%s: no tensor %q", s.path, name)
+		return e, 0, fmt.Errorf("%s: no tensor %q", s.path, name)
 	}
-	dtype, ok := formatTypes[e.DType]
-	if !ok {
-		return nil, fmt.Errorf("%s: tensor %q: libtorch %s has no type %s", s.path, name, Version(), e.DType)
+	if dtype, ok = formatTypes[e.DType]; !ok {
+		return e, 0, fmt.Errorf("%s: tensor %q: libtorch %s has no type %s", s.path, name, Version(), e.DType)
+	}
+	return e, dtype, nil
+}
+
+// Tensor reads one tensor to the CPU, in the file's type.
+func (s *Safetensors) Tensor(name string) (*Tensor, error) {
+	e, dtype, err := s.entry(name)
+	if err != nil {
+		return nil, err
 	}
 	data := make([]byte, e.End-e.Begin)
 	if n, err := s.r.ReadAt(data, s.header.Data+e.Begin); n < len(data) {
 		return nil, fmt.Errorf("%s: tensor %q: %w", s.path, name, cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	var t *Tensor
-	err := Try(func() error {
+	err = Try(func() error {
 		t = fromBytes(data, dtype, e.Shape)
 		return nil
 	})

@@ -56,6 +56,20 @@ func TestSafetensorsRoundTrip(t *testing.T) {
 	if x, err := s.Tensor("transposed"); err != nil || x.Float32s()[1] != 3 {
 		t.Errorf("from a file system: %v, %v", x, err)
 	}
+	section, dtype, err := s.Section("transposed")
+	if err != nil || dtype != Float32 || section.Size() != 16 {
+		t.Fatalf("section: %v %v %v", section, dtype, err)
+	}
+	if x := EmptyOn("cpu", Float32, 2, 2); x.Device() != "cpu" || x.String() != "float32[2 2]" {
+		t.Errorf("empty: %v on %s", x, x.Device())
+	}
+	raw := make([]byte, 8)
+	if _, err := section.ReadAt(raw, 4); err != nil || FromBytes(raw, dtype, 2).Float32s()[0] != 3 {
+		t.Errorf("second and third of a transposed 1 2 3 4: % x (%v)", raw, err)
+	}
+	if _, _, err := s.Section("nothing"); err == nil {
+		t.Error("a section of nothing")
+	}
 	if shape, ok := s.Shape("empty"); !ok || len(shape) != 2 || shape[1] != 4 {
 		t.Errorf("shape of empty: %v, %v", shape, ok)
 	}

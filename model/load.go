@@ -1,0 +1,239 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/memopd/memopd-bench/torch"
+)
+
+// Load reads a checkpoint. path is one of
+//
+//   - a folder in Hugging Face's layout: config.json, the weights in
+//     model.safetensors or, without that, in the parts that
+//     model.safetensors.index.json lists, and, for the end-of-sequence ids alone,
+//     generation_config.json where there is one;
+//   - a GGUF file, or a folder with one and no config.json.
+//
+// Weights are rounded to the placement's type, and each goes piece by piece to
+// where it is placed, so that loading takes the memory of the decoder and little
+// more. A tensor that is missing, unexpected or of another shape is an error that
+// names it, and so is whatever the configuration asks and this package lacks.
+func Load(path string, p Placement) (*Decoder, error) {
+	d, err := func() (*Decoder, error) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if info.IsDir() {
+			return LoadFS(os.DirFS(path), p)
+		}
+		if !isGGUF(path) {
+			return nil, errors.New("neither a folder nor a .gguf file")
+		}
+		return loadGGUF(os.DirFS(filepath.Dir(path)), filepath.Base(path), p)
+	}()
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	return d, nil
+}
+
+// LoadFS is Load of a folder from the root of fsys, such as an embedded checkpoint.
+func LoadFS(fsys fs.FS, p Placement) (*Decoder, error) {
+	name, err := findGGUF(fsys)
+	if err != nil {
+		return nil, err
+	}
+	if name != "" {
+		return loadGGUF(fsys, name, p)
+	}
+	c, err := readConfig(fsys)
+	if err != nil {
+		return nil, err
+	}
+	w, err := openWeights(fsys)
+	if err != nil {
+		return nil, err
+	}
+	return load(*c, w, p)
+}
+
+func isGGUF(name string) bool { return strings.EqualFold(filepath.Ext(name), ".gguf") }
+
+// findGGUF names the GGUF file of a folder; "" where config.json decides.
+func findGGUF(fsys fs.FS) (string, error) {
+	if _, err := fs.Stat(fsys, configFilename); !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, e := range entries {
+		if isGGUF(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	switch len(names) {
+	case 0:
+		return "", nil // readConfig tells that config.json is missing
+	case 1:
+		return names[0], nil
+	}
+	return "", fmt.Errorf("no %s, and %d GGUF files (%s): name one of them", configFilename, len(names), strings.Join(names, ", "))
+}
+
+func readConfig(fsys fs.FS) (*Config, error) {
+	data, err := fs.ReadFile(fsys, configFilename)
+	if err != nil {
+		return nil, err
+	}
+	c, err := ParseConfig(data)
+	if err != nil {
+		return nil, err
+	}
+	data, err = fs.ReadFile(fsys, generationFilename)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var g struct {
+		EOS TokenIDs `json:"eos_token_id"`
+	}
+	if err := json.Unmarshal(data, &g); err != nil {
+		return nil, fmt.Errorf("%s: %w", generationFilename, err)
+	}
+	if len(g.EOS) > 0 {
+		c.EOSTokenID = g.EOS
+	}
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", generationFilename, err)
+	}
+	return c, nil
+}
+
+// source is the open weights of a checkpoint, tensors by Hugging Face's names.
+type source interface {
+	names() []string
+	shape(name string) ([]int64, bool)
+	// copyTo writes a tensor's elements, converted, into dst, which has its shape.
+	copyTo(name string, dst *torch.Tensor) error
+	// same tells whether two tensors of one shape hold the same bytes.
+	same(a, b string) (bool, error)
+	close()
+}
+
+// load makes a decoder of the config and fills it from w, which it closes.
+func load(c Config, w source, p Placement) (d *Decoder, err error) {
+	defer w.close()
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	slots := c.slots()
+	if err := checkTensors(&c, slots, w); err != nil {
+		return nil, err
+	}
+	err = torch.Try(func() error {
+		d = allocate(c, p)
+		return d.read(w)
+	})
+	if err != nil {
+		if d != nil {
+			d.Free()
+		}
+		return nil, err
+	}
+	d.bind()
+	return d, nil
+}
+
+// read fills the parameters, whose tensors checkTensors has seen in w.
+func (d *Decoder) read(w source) error {
+	for i, s := range d.slots {
+		row := int64(0)
+		for _, p := range s.parts {
+			scope := torch.NewScope()
+			dst := d.parameters[i].Tensor.Detach().Narrow(0, row, p.rows)
+			err := w.copyTo(p.name, dst)
+			scope.Close()
+			if err != nil {
+				return err
+			}
+			row += p.rows
+		}
+	}
+	return nil
+}
+
+// checkTensors holds the weights to exactly the tensors that the config asks for.
+func checkTensors(c *Config, slots []slot, w source) error {
+	wanted := map[string]bool{}
+	for _, s := range slots {
+		for _, p := range s.parts {
+			wanted[p.name] = true
+			got, ok := w.shape(p.name)
+			if !ok && p.name == headName {
+				return fmt.Errorf("tensor %q is missing, and tie_word_embeddings is not true in the config; "+
+					"set it to true if the head is meant to be %q", p.name, embeddingsName)
+			}
+			if !ok {
+				return fmt.Errorf("tensor %q is missing", p.name)
+			}
+			if want := append([]int64{p.rows}, s.shape[1:]...); !slices.Equal(got, want) {
+				return fmt.Errorf("tensor %q has the shape %v, want %v", p.name, got, want)
+			}
+		}
+	}
+	for _, name := range w.names() {
+		if wanted[name] {
+			continue
+		}
+		if name != headName || !c.TieWordEmbeddings {
+			return fmt.Errorf("tensor %q is unexpected", name)
+		}
+		// A tied checkpoint may hold its head too, if it is the embedding.
+		if same, err := w.same(name, embeddingsName); err != nil {
+			return err
+		} else if !same {
+			return fmt.Errorf("tensor %q differs from %q, though tie_word_embeddings is true in the config", name, embeddingsName)
+		}
+	}
+	return nil
+}
+
+// pieceBytes is how much of a tensor is read at once.
+const pieceBytes = 8 << 20
+
+// copyPieces fills dst from rows that read gives as a CPU tensor, from and n
+// counting along dimension 0 in steps of whole multiples of group.
+func copyPieces(dst *torch.Tensor, rowBytes, group int64, read func(from, n int64) (*torch.Tensor, error)) error {
+	rows := dst.Dim(0)
+	step := max(pieceBytes/max(rowBytes, 1)/group, 1) * group
+	for from := int64(0); from < rows; from += step {
+		scope := torch.NewScope()
+		n := min(step, rows-from)
+		piece, err := read(from, n)
+		if err == nil {
+			torch.NoGrad(func() { dst.Narrow(0, from, n).Copy_(piece) })
+		}
+		scope.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sortedNames are the keys of a map of tensors.
+func sortedNames[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

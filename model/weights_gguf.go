@@ -1,0 +1,132 @@
+package model
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/memopd/memopd-bench/model/gguf"
+	"github.com/memopd/memopd-bench/torch"
+)
+
+// loadGGUF reads a file of fsys.
+func loadGGUF(fsys fs.FS, name string, p Placement) (*Decoder, error) {
+	f, err := gguf.OpenFS(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	c, err := ggufConfig(f)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	d, err := load(*c, newGGUFWeights(f, c), p)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return d, nil
+}
+
+// ggufWeights is a GGUF file seen by Hugging Face's names.
+type ggufWeights struct {
+	file   *gguf.File
+	own    map[string]string // Hugging Face's name -> the file's
+	config *Config
+}
+
+// ggufModules are GGUF's names of a layer's modules, and Hugging Face's.
+var ggufModules = map[string]string{
+	"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
+	"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm", "attn_output": "self_attn.o_proj",
+	"ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
+}
+
+var ggufLayer = regexp.MustCompile(`^blk\.(\d+)\.(\w+)\.(weight|bias)$`)
+
+// hfName is Hugging Face's name of a tensor. One that has none keeps its own, which checkTensors then does not expect.
+func hfName(own string) string {
+	switch own {
+	case "token_embd.weight":
+		return embeddingsName
+	case "output_norm.weight":
+		return "model.norm.weight"
+	case "output.weight":
+		return headName
+	}
+	if m := ggufLayer.FindStringSubmatch(own); m != nil && ggufModules[m[2]] != "" {
+		return "model.layers." + m[1] + "." + ggufModules[m[2]] + "." + m[3]
+	}
+	return own
+}
+
+func newGGUFWeights(f *gguf.File, c *Config) *ggufWeights {
+	w := &ggufWeights{file: f, own: map[string]string{}, config: c}
+	for _, t := range f.Tensors {
+		if t.Name != ropeFreqsName { // ggufScaling has read it
+			w.own[hfName(t.Name)] = t.Name
+		}
+	}
+	return w
+}
+
+func (w *ggufWeights) close() { w.file.Close() } // only read from
+
+func (w *ggufWeights) names() []string { return sortedNames(w.own) }
+
+func (w *ggufWeights) shape(name string) ([]int64, bool) {
+	t, ok := w.file.Tensor(w.own[name])
+	return slices.Clone(t.Shape), ok
+}
+
+func (w *ggufWeights) copyTo(name string, dst *torch.Tensor) error {
+	own := w.own[name]
+	shape := dst.Shape()
+	if len(shape) == 1 { // one row of the file
+		values, err := w.file.Rows(own, 0, 1)
+		if err != nil {
+			return err
+		}
+		w.unpermute(name, values, 1)
+		torch.NoGrad(func() { dst.Copy_(torch.FromFloat32(values, shape...)) })
+		return nil
+	}
+	return copyPieces(dst, 4*shape[1], int64(w.config.HeadDim), func(from, n int64) (*torch.Tensor, error) {
+		values, err := w.file.Rows(own, from, n)
+		if err != nil {
+			return nil, err
+		}
+		w.unpermute(name, values, int(shape[1]))
+		return torch.FromFloat32(values, n, shape[1]), nil
+	})
+}
+
+// unpermute puts the rows of whole heads of llama's query and key projections
+// back in Hugging Face's order, in place; width is the length of a row.
+//
+// llama.cpp turns neighbouring values of a head, Hugging Face values that are half
+// a head apart. So its converter lays row i of a head's first half at 2i and of
+// its second half at 2i+1; for qwen2 and qwen3 llama.cpp rotates as Hugging Face does.
+func (w *ggufWeights) unpermute(name string, values []float32, width int) {
+	if w.config.ModelType != Llama || !strings.Contains(name, ".q_proj.") && !strings.Contains(name, ".k_proj.") {
+		return
+	}
+	size := w.config.HeadDim
+	head := make([]float32, size*width)
+	for ; len(values) > 0; values = values[size*width:] {
+		copy(head, values)
+		for row := range size {
+			from := row % (size / 2) * 2
+			if row >= size/2 {
+				from++
+			}
+			copy(values[row*width:(row+1)*width], head[from*width:])
+		}
+	}
+}
+
+// same is never asked: a file with a head is not tied.
+func (w *ggufWeights) same(a, b string) (bool, error) {
+	return false, fmt.Errorf("tensors %q and %q are both there", a, b)
+}
