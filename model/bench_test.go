@@ -1,8 +1,10 @@
 package model
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -129,6 +131,58 @@ func benchDecode(b *testing.B, rows, context int) {
 func BenchmarkDecode16RowsQ2(b *testing.B)  { benchDecode(b, 16, 36) }
 func BenchmarkDecode64RowsQ2(b *testing.B)  { benchDecode(b, 64, 36) }
 func BenchmarkDecode64RowsQ16(b *testing.B) { benchDecode(b, 64, 126) }
+
+// BenchmarkCalls is trajectories of four calls in the shapes of Q2 and Q16: 16
+// tasks with two samples each, 64 rows, outputs of 12 to 20 tokens, with the
+// prefix kept and without.
+func BenchmarkCalls(b *testing.B) {
+	for _, shape := range []struct {
+		name        string
+		prefix, own int // tokens of the prefix, and of what else is in a context
+	}{{"Q2", 14, 22}, {"Q16", 78, 60}} {
+		for _, reuse := range []bool{true, false} {
+			b.Run(fmt.Sprintf("%s/reuse=%v", shape.name, reuse), func(b *testing.B) { benchCalls(b, shape.prefix, shape.own, reuse) })
+		}
+	}
+}
+
+func benchCalls(b *testing.B, prefix, own int, reuse bool) {
+	d, err := New(mini(), 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Free()
+	s, err := NewSampler(d, trace.Sampler{Temperature: 1, TopP: 1}, 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if !reuse {
+		s.PrefixBytesMax = 0
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	best, tokens := math.Inf(1), 0
+	for b.Loop() {
+		l := &list{}
+		prefixes := make([][]int32, 16)
+		for i := range prefixes {
+			prefixes[i] = plainRow(rng, 250, prefix).IDs
+		}
+		for i := range 4 * 2 * len(prefixes) {
+			context := append(slices.Clone(prefixes[i%len(prefixes)]), plainRow(rng, 250, own).IDs...)
+			l.requests = append(l.requests, &trace.Request{Context: context, PrefixLength: prefix, MaxNewTokens: 12 + rng.IntN(8), Seed: uint64(i)})
+		}
+		start := cpuSeconds()
+		if err := s.Generate(b.Context(), l); err != nil {
+			b.Fatal(err)
+		}
+		tokens = 0
+		for _, p := range l.responses {
+			tokens += len(p.Output)
+		}
+		best = min(best, (cpuSeconds()-start)/float64(tokens))
+	}
+	b.ReportMetric(1/best, "new-tokens/cpu-s")
+}
 
 // BenchmarkPrefill times contexts alone: 64 of about 120 tokens.
 func BenchmarkPrefill(b *testing.B) {
