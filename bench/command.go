@@ -16,15 +16,15 @@ import (
 // common holds the settings that every command with a model has.
 type common struct {
 	Out     string `flag:"out" help:"folder that runs are written to"`
-	Data    string `flag:"data" help:"folder of the mini-wiki's data and index; made when it is not there"`
+	Data    string `flag:"data" help:"folder of tasks and index: the mini-wiki's, made when it is not there, or of real questions (bench data build)"`
 	Threads int    `flag:"threads" help:"threads of libtorch; 0: one a core"`
 }
 
 // realData is where the tasks of real questions lie unless told otherwise.
 var realData = filepath.Join("data", "real")
 
-func defaultCommon() common {
-	return common{Out: "runs", Data: filepath.Join("data", "miniwiki"), Threads: 1}
+func defaultCommon(preset string) common {
+	return common{Out: "runs", Data: dataFolder(preset), Threads: 1}
 }
 
 // startTorch sets libtorch's threads. They are part of what makes a run

@@ -49,7 +49,7 @@ does it by itself.`,
 		Example: "  bench data miniwiki --dir data/miniwiki",
 	}, &o, nil, defaults, func(cmd *cobra.Command, _ []string) error {
 		config := miniwiki.Config{Seed: o.Seed, TrainWorlds: o.TrainWorlds, DevWorlds: o.DevWorlds, TestWorlds: o.TestWorlds}
-		w, err := openWiki(cmd.Context(), o.Dir, config, 0)
+		w, err := openWiki(cmd.Context(), o.Dir, config, 0, speakingPreset(presetMini))
 		if err != nil {
 			return err
 		}

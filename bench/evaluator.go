@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 
-	"github.com/memopd/memopd-bench/agent"
 	"github.com/memopd/memopd-bench/datasets"
 	"github.com/memopd/memopd-bench/eval"
 	"github.com/memopd/memopd-bench/model"
@@ -11,44 +10,33 @@ import (
 	"github.com/memopd/memopd-bench/train"
 )
 
-// rowsMax is the number of calls that are sampled at once.
-const rowsMax = 64
-
 // greedy is how evaluation decodes unless told otherwise.
 var greedy = trace.Sampler{Greedy: true, Temperature: 1, TopP: 1}
 
 // evaluate scores a decoder on the first tasks of a split at a horizon.
-func (w *wikiWorkplace) evaluate(ctx context.Context, d *model.Decoder, split datasets.Split, n, tasks int) ([]eval.TaskRecord, error) {
-	list, err := w.tasks(split, n, tasks)
+func (e *environment) evaluate(ctx context.Context, d *model.Decoder, split datasets.Split, n, tasks int) ([]eval.TaskRecord, error) {
+	list, err := e.Composed(split, n, tasks)
 	if err != nil {
 		return nil, err
 	}
-	policy, err := model.NewSampler(d, greedy, rowsMax)
+	policy, err := model.NewSampler(d, greedy, e.rows)
 	if err != nil {
 		return nil, err
 	}
-	result, err := eval.Run(ctx, eval.Options{
-		Policy: policy, Searcher: searcher{w.index}, Tasks: list,
-		Agent: agent.Options{
-			Protocol: w.protocol, Tokenizer: w.tokenizer, Sampler: greedy,
-			ContextTokens: d.Config.MaxPositionEmbeddings,
-		},
-	})
+	options := e.agent
+	options.Sampler, options.ContextTokens = greedy, d.Config.MaxPositionEmbeddings
+	result, err := eval.Run(ctx, eval.Options{Policy: policy, Searcher: searcher{e.index}, Tasks: list, Agent: options})
 	if err != nil {
 		return nil, err
 	}
 	return result.Records, nil
 }
 
-// devTasks is how many dev tasks a model is scored on while it trains, by
-// horizon.
-var devTasks = []struct{ questions, tasks int }{{1, 64}, {2, 64}, {8, 32}, {16, 16}}
-
 // devScores are the F1 scores of a decoder on the dev split, as a record.
-func (w *wikiWorkplace) devScores(ctx context.Context, _ int, d *model.Decoder) (train.Record, error) {
+func (e *environment) devScores(ctx context.Context, _ int, d *model.Decoder) (train.Record, error) {
 	var r train.Record
-	for _, h := range devTasks {
-		records, err := w.evaluate(ctx, d, datasets.Dev, h.questions, h.tasks)
+	for _, h := range e.dev {
+		records, err := e.evaluate(ctx, d, datasets.Dev, h.questions, h.tasks)
 		if err != nil {
 			return nil, err
 		}

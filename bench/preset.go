@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -15,9 +16,53 @@ import (
 const (
 	presetMini  = "mini"  // minutes a run on a laptop: the mini-wiki, a decoder of 0.8M parameters
 	presetSmoke = "smoke" // the same in a minute, for tests and a first look
+	presetSmall = "small" // real questions and SmolLM2-135M, hours on two cores
+	presetPaper = "paper" // the paper's: real questions, Qwen2.5-3B, a teacher of 7B, on a GPU
 )
 
-var presetNames = []string{presetMini, presetSmoke}
+var presetNames = []string{presetMini, presetSmoke, presetSmall, presetPaper}
+
+// onWiki tells the presets of the mini-wiki from those of real questions.
+func onWiki(preset string) bool { return preset == presetMini || preset == presetSmoke }
+
+// dataFolder is where a preset's tasks lie.
+func dataFolder(preset string) string {
+	if onWiki(preset) {
+		return filepath.Join("data", "miniwiki")
+	}
+	return realData
+}
+
+// The published models that the presets of real questions begin with.
+const (
+	smallModel   = "SmolLM2-135M-Instruct"
+	paperModel   = "Qwen2.5-3B"
+	paperTeacher = "Qwen2.5-7B-Instruct"
+)
+
+// baseModel is the published model that a preset's SFT begins with.
+func baseModel(preset string) string {
+	if preset == presetPaper {
+		return paperModel
+	}
+	return smallModel
+}
+
+// speakingPreset is how a preset's model is spoken to. The small one's limits keep
+// contexts at about a thousand tokens, which a CPU can take; the paper's are
+// MEM1's.
+func speakingPreset(preset string) speaking {
+	switch preset {
+	case presetSmall:
+		return speaking{
+			ChatTemplate: "auto", TopK: 2, DocumentWords: 80,
+			ResponseTokens: 160, ResponseTokensPerQuestion: 16, Rows: 8,
+		}
+	case presetPaper:
+		return speaking{ChatTemplate: "auto", Rows: rowsMax}
+	}
+	return speaking{ChatTemplate: "none", Rows: rowsMax}
+}
 
 // modelShape holds the sizes of a decoder that is made anew.
 type modelShape struct {
@@ -67,6 +112,10 @@ func sftPreset(name string) (train.SFTConfig, modelShape, error) {
 		shape := miniShape()
 		shape.HiddenSize, shape.Layers, shape.IntermediateSize = 64, 2, 176
 		return train.SmokeSFT(), shape, nil
+	case presetSmall:
+		return train.SmallSFT(), modelShape{}, nil
+	case presetPaper:
+		return train.PaperSFT(), modelShape{}, nil
 	}
 	return train.SFTConfig{}, modelShape{}, unknownName("preset", name, presetNames)
 }
@@ -78,6 +127,10 @@ func ppoPreset(name string) (train.PPOConfig, error) {
 		return train.MiniPPO(), nil
 	case presetSmoke:
 		return train.SmokePPO(), nil
+	case presetSmall:
+		return train.SmallPPO(), nil
+	case presetPaper:
+		return train.PaperPPO(), nil
 	}
 	return train.PPOConfig{}, unknownName("preset", name, presetNames)
 }

@@ -1,19 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/memopd/memopd-bench/datasets"
-	"github.com/memopd/memopd-bench/datasets/miniwiki"
 	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/presets"
 	"github.com/memopd/memopd-bench/results"
@@ -22,11 +23,16 @@ import (
 
 // pretrainOptions holds the settings of bench pretrain.
 type pretrainOptions struct {
-	Preset string `flag:"preset" help:"defaults: mini or smoke"`
+	Preset string `flag:"preset" help:"defaults: mini, smoke, small or paper"`
 	common
-	Resume    bool    `flag:"resume" help:"go on from the run's latest checkpoint"`
-	Mix       string  `flag:"horizon-mix" help:"shares of the horizons that are trained on"`
-	StudentF1 float64 `flag:"student-f1" help:"the student is the first snapshot with at least this F1 on the dev worlds, the mean of q2, q8 and q16"`
+	Resume       bool     `flag:"resume" help:"go on from the run's latest checkpoint"`
+	Model        string   `flag:"model" help:"model that SFT on real questions begins with: a folder in Hugging Face's layout, a GGUF file, or the name of a fetched model; empty: the preset's"`
+	Examples     []string `flag:"examples" help:"ledgers of a teacher's trajectories (bench data sft) that are learned instead of the oracle's"`
+	Mix          string   `flag:"horizon-mix" help:"shares of the horizons that are trained on"`
+	StudentF1    float64  `flag:"student-f1" help:"the student is the first snapshot with at least this F1 on the dev worlds, the mean of q2, q8 and q16"`
+	StudentShare float64  `flag:"student-share" help:"the student is the model after this share of the steps; 0: by --student-f1"`
+	DevTasks     int      `flag:"dev-tasks" help:"dev tasks of real questions that an evaluation takes; the mini-wiki has its own set"`
+	speaking
 	modelShape
 	train.SFTConfig
 }
@@ -39,23 +45,37 @@ func newPretrain() *cobra.Command {
 	}
 	return command(&cobra.Command{
 		Use:   "pretrain",
-		Short: "Make a preset's SFT student and teacher on the mini-wiki",
+		Short: "Make a preset's SFT student and teacher",
 		Long: `Teaches a new decoder the protocol and the skill by supervised fine-tuning on
 oracle trajectories, call by call, with loss on the outputs alone. The end of the
 run is the teacher; the student is the first snapshot that reaches --student-f1 on
 the dev worlds, the mean of q2, q8 and q16: part of each skill is there, and room
 to grow. A share of the trajectories is trained as one flattened transcript, so
-that the teacher of the persistent variant can read its histories.`,
-		Example: "  bench pretrain --preset mini            some 25 minutes on one core\n  bench pretrain --preset smoke           a minute, to see it work",
+that the teacher of the persistent variant can read its histories.
+
+On real questions (--preset small, paper) a published model is fine-tuned, on what
+an oracle writes that knows the golds and the passages of the evidence, or on a
+teacher's recorded trajectories. The student is then the model after
+--student-share of the steps, and nothing is evaluated unless --eval-every says so.`,
+		Example: `  bench pretrain --preset mini            some 25 minutes on one core
+  bench pretrain --preset smoke           a minute, to see it work
+  bench pretrain --preset small --model SmolLM2-135M-Instruct --data data/real --steps 200
+  bench pretrain --preset small --examples teacher.jsonl`,
 	}, &o, &o.Preset, defaults, func(cmd *cobra.Command, _ []string) error { return runPretrain(cmd.Context(), o) })
 }
 
 // pretrainDefaults are a preset's settings of bench pretrain.
 func pretrainDefaults(preset string) (o pretrainOptions, err error) {
-	o = pretrainOptions{Preset: preset, common: defaultCommon(), Mix: "q1:.1,q2:.2,q4:.2,q8:.25,q16:.25", StudentF1: 0.4}
+	o = pretrainOptions{
+		Preset: preset, common: defaultCommon(preset), speaking: speakingPreset(preset),
+		Mix: "q1:.1,q2:.2,q4:.2,q8:.25,q16:.25", StudentF1: 0.4,
+	}
 	o.SFTConfig, o.modelShape, err = sftPreset(preset)
 	if preset == presetSmoke {
 		o.StudentF1 = 0
+	}
+	if !onWiki(preset) {
+		o.Mix, o.StudentF1, o.StudentShare, o.DevTasks = "q2:1", 0, 0.5, 16
 	}
 	return o, err
 }
@@ -103,47 +123,74 @@ func pretrain(ctx context.Context, o pretrainOptions, dir string) (*pretrainRepo
 	if err != nil {
 		return nil, err
 	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	if err := startTorch(o.Threads); err != nil {
 		return nil, err
 	}
-	w, err := openWiki(ctx, o.Data, miniwiki.DefaultConfig(), o.Seed)
+	if !onWiki(o.Preset) {
+		if o.Model, err = locateModel(cmp.Or(o.Model, baseModel(o.Preset))); err != nil {
+			return nil, err
+		}
+	}
+	e, err := openEnvironment(ctx, work{
+		preset: o.Preset, data: o.Data, seed: o.Seed, speaking: o.speaking, model: o.Model, dev: devSet{mix[0].Questions, o.DevTasks},
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer w.Close()
+	defer e.Close()
 	manifest := results.NewManifest(json.RawMessage(mustConfigJSON(&o)), libtorch())
-	if err := manifest.AddFile("data", filepath.Join(o.Data, datasets.ManifestName)); err != nil {
+	if err := manifest.AddFile("data", e.dataFile); err != nil {
 		return nil, err
 	}
-	trained, err := runSFT(ctx, o, w, mix, dir)
+	trained, err := runSFT(ctx, o, e, mix, dir)
 	if err != nil {
 		return nil, err
 	}
 	trained.Free()
 	report := &pretrainReport{Command: commandLine(), Preset: o.Preset, Manifest: manifest}
-	if err := report.choose(ctx, w, o, dir); err != nil {
+	if err := report.choose(ctx, e, o, dir); err != nil {
 		return nil, err
 	}
 	report.Seconds = time.Since(begin).Seconds()
 	return report, results.WriteJSON(filepath.Join(dir, pretrainFile), report)
 }
 
-func runSFT(ctx context.Context, o pretrainOptions, w *wikiWorkplace, mix []horizonShare, dir string) (*model.Decoder, error) {
-	config, err := o.config(w.tokenizer)
+// check reports wrong settings before anything is written.
+func (o pretrainOptions) check() error {
+	if onWiki(o.Preset) && (o.Model != "" || o.Examples != nil) {
+		return fmt.Errorf("--model and --examples are for real questions (--preset small or paper): the preset %s makes a decoder of its own", o.Preset)
+	}
+	if !(o.StudentShare >= 0 && o.StudentShare <= 1) || o.DevTasks < 0 {
+		return fmt.Errorf("student-share is %g, want 0 to 1; dev-tasks is %d, want 0 or more", o.StudentShare, o.DevTasks)
+	}
+	if !onWiki(o.Preset) && o.StudentShare == 0 {
+		return errors.New("student-share is 0: on real questions the student is chosen by it")
+	}
+	return o.SFTConfig.Validate()
+}
+
+func runSFT(ctx context.Context, o pretrainOptions, e *environment, mix []horizonShare, dir string) (*model.Decoder, error) {
+	source, err := o.source(ctx, e, mix)
 	if err != nil {
 		return nil, err
 	}
-	initial, err := model.New(config, o.Seed)
+	initial, err := o.initial(e)
 	if err != nil {
 		return nil, err
 	}
-	note("decoder of %d parameters, vocabulary of %d; run folder %s", initial.NumParameters(), config.VocabSize, dir)
+	note("decoder of %d parameters, vocabulary of %d; run folder %s", initial.NumParameters(), initial.Vocab(), dir)
+	if step := o.studentStep(); step > 0 {
+		o.SnapshotSteps = append(slices.Clone(o.SnapshotSteps), step)
+	}
 	bar := newProgress("sft steps", int64(o.Steps))
 	defer bar.done()
 	return train.SFT(ctx, o.SFTConfig, train.SFTParts{
-		Model: initial, Source: w.oracleSource(ctx, mix), Dir: dir, Resume: o.Resume, Threads: threadCount(o.Threads),
-		Save: w.saveModel,
-		Eval: w.devScores,
+		Model: initial, Source: source, Dir: dir, Resume: o.Resume, Threads: threadCount(o.Threads),
+		Save: e.saveModel,
+		Eval: e.devScores,
 		Log: func(r train.Record) {
 			if step, ok := r.Get(train.StepMetric); ok {
 				bar.set(int64(step))
@@ -153,26 +200,79 @@ func runSFT(ctx context.Context, o pretrainOptions, w *wikiWorkplace, mix []hori
 	})
 }
 
-// choose scores the snapshots and names the student and the teacher.
-func (p *pretrainReport) choose(ctx context.Context, w *wikiWorkplace, o pretrainOptions, dir string) error {
+// initial is the decoder that SFT begins with: a new one on the mini-wiki, else a
+// published one.
+func (o pretrainOptions) initial(e *environment) (*model.Decoder, error) {
+	if !onWiki(o.Preset) {
+		return loadModel(o.Model, o.Compute.Trained(), e.tokenizer)
+	}
+	config, err := o.config(e.tokenizer)
+	if err != nil {
+		return nil, err
+	}
+	return model.New(config, o.Seed)
+}
+
+// studentStep is the step that --student-share names, 0 without one.
+func (o pretrainOptions) studentStep() int {
+	if o.StudentShare == 0 {
+		return 0
+	}
+	return min(o.Steps, max(1, int(math.Round(o.StudentShare*float64(o.Steps)))))
+}
+
+// choose names the student and the teacher: by the scores of the snapshots, or
+// the one that --student-share means.
+func (p *pretrainReport) choose(ctx context.Context, e *environment, o pretrainOptions, dir string) error {
+	if step := o.studentStep(); step > 0 {
+		p.Student, p.Teacher = snapshotScore{Step: step}, snapshotScore{Step: o.Steps}
+		if o.EvalEvery > 0 && len(e.dev) > 0 {
+			for _, s := range []*snapshotScore{&p.Student, &p.Teacher} {
+				if err := p.score(ctx, e, o, dir, s); err != nil {
+					return err
+				}
+			}
+		}
+	} else if err := p.chooseByScore(ctx, e, o, dir); err != nil {
+		return err
+	}
+	return errors.Join(
+		copyFolder(filepath.Join(dir, presets.Student), train.SnapshotPath(dir, p.Student.Step)),
+		copyFolder(filepath.Join(dir, presets.Teacher), train.SnapshotPath(dir, p.Teacher.Step)),
+	)
+}
+
+// score evaluates a snapshot on the dev tasks.
+func (p *pretrainReport) score(ctx context.Context, e *environment, o pretrainOptions, dir string, s *snapshotScore) error {
+	d, err := model.Load(train.SnapshotPath(dir, s.Step), o.Compute.Trained())
+	if err != nil {
+		return err
+	}
+	defer d.Free()
+	if err := limitVocab(d, e.tokenizer); err != nil {
+		return err
+	}
+	if s.F1, err = e.devScores(ctx, s.Step, d); err != nil {
+		return err
+	}
+	p.Scores = append(p.Scores, *s)
+	note("snapshot %d: %s", s.Step, s.F1.Line())
+	return nil
+}
+
+// chooseByScore scores all snapshots.
+func (p *pretrainReport) chooseByScore(ctx context.Context, e *environment, o pretrainOptions, dir string) error {
 	steps := append(append([]int(nil), o.SnapshotSteps...), o.Steps)
 	student := -1
 	for _, step := range steps {
 		if step > o.Steps || len(p.Scores) > 0 && step == p.Scores[len(p.Scores)-1].Step {
 			continue
 		}
-		d, err := model.Load(train.SnapshotPath(dir, step), model.Placement{})
-		if err != nil {
+		s := snapshotScore{Step: step}
+		if err := p.score(ctx, e, o, dir, &s); err != nil {
 			return err
 		}
-		scores, err := w.devScores(ctx, step, d)
-		d.Free()
-		if err != nil {
-			return err
-		}
-		p.Scores = append(p.Scores, snapshotScore{step, scores})
-		note("snapshot %d: %s", step, scores.Line())
-		if student < 0 && studentScore(scores) >= o.StudentF1 {
+		if student < 0 && studentScore(s.F1) >= o.StudentF1 {
 			student = len(p.Scores) - 1
 		}
 	}
@@ -181,10 +281,7 @@ func (p *pretrainReport) choose(ctx context.Context, w *wikiWorkplace, o pretrai
 		return fmt.Errorf("no snapshot reaches an F1 of %g: train longer (--steps) or lower --student-f1", o.StudentF1)
 	}
 	p.Student = p.Scores[student]
-	return errors.Join(
-		copyFolder(filepath.Join(dir, presets.Student), train.SnapshotPath(dir, p.Student.Step)),
-		copyFolder(filepath.Join(dir, presets.Teacher), train.SnapshotPath(dir, p.Teacher.Step)),
-	)
+	return nil
 }
 
 // studentScore is the mean F1 of q2, q8 and q16.
@@ -203,14 +300,6 @@ func copyFolder(to, from string) error {
 		return err
 	}
 	return os.CopyFS(to, os.DirFS(from))
-}
-
-// saveModel writes a decoder with the wiki's tokenizer.
-func (w *wikiWorkplace) saveModel(dir string, d *model.Decoder) error {
-	if err := d.Save(dir); err != nil {
-		return err
-	}
-	return w.tokenizer.Save(dir)
 }
 
 func commandLine() string {

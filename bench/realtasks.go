@@ -5,128 +5,99 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 
 	"github.com/memopd/memopd-bench/agent"
 	"github.com/memopd/memopd-bench/datasets"
-	"github.com/memopd/memopd-bench/eval"
-	"github.com/memopd/memopd-bench/model"
-	"github.com/memopd/memopd-bench/model/tokenizer"
-	"github.com/memopd/memopd-bench/results"
-	"github.com/memopd/memopd-bench/retriever"
-	"github.com/memopd/memopd-bench/trace"
+	"github.com/memopd/memopd-bench/eval/oracle"
 )
 
-// realTasks holds the settings of evaluation on composed tasks over real passages.
+// realTasks are tasks of real questions, as bench data build leaves them in a
+// folder. Training tasks are drawn anew from the training questions.
 type realTasks struct {
-	TasksFile string `flag:"tasks-file" help:"one file of composed tasks (Parquet) instead of those in --data"`
-	Index     string `flag:"index" help:"folder of the index that composed tasks are searched in; empty: index in --data"`
-	Scripted  string `flag:"scripted" help:"a scripted agent instead of a model for composed tasks: search-each (searches each question, answers nothing)"`
-	Model     string `flag:"model" help:"folder of a model with its tokenizer, in Hugging Face's layout, for composed tasks"`
-	Protocol  string `flag:"protocol" help:"prompt for composed tasks: mem1, mini, or a template's file"`
+	dir       string
+	seed      uint64
+	questions []datasets.Question // of the training split
+
+	oracle *oracle.Oracle
+	solved []solved // what the oracle can answer; made when it is first asked
 }
 
-// realFiles lists the files of composed tasks that the options name: one file,
-// or a file a horizon where --data holds what bench data compose made; nil for
-// the mini-wiki.
-func (o evalOptions) realFiles() ([]string, error) {
-	if o.TasksFile != "" {
-		return []string{o.TasksFile}, nil
-	}
-	m, err := datasets.ReadManifest(o.Data)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && m.Kind != "composed" {
-		return nil, nil
+// solved is a question with the oracle's plan.
+type solved struct {
+	question datasets.Question
+	plan     oracle.Plan
+}
+
+// readRealTasks opens a folder of composed tasks.
+func readRealTasks(dir string, seed uint64) (*realTasks, error) {
+	m, err := datasets.ReadManifest(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s holds no tasks of real questions: make them with bench data build --dir %s", dir, dir)
 	}
 	if err != nil {
 		return nil, err
 	}
-	split, err := datasets.ParseSplit(o.Split)
-	if err != nil {
-		return nil, err
+	if m.Kind != "composed" {
+		return nil, fmt.Errorf("%s holds the tasks of a %s, not of real questions (bench data build makes those)", dir, m.Kind)
 	}
-	var files []string
-	for _, horizon := range o.Horizon {
-		n, err := datasets.ParseHorizon(horizon)
-		if err != nil {
-			return nil, err
+	r := &realTasks{dir: dir, seed: seed}
+	seen := map[string]bool{}
+	for _, out := range m.Outputs {
+		if out.Split != datasets.Train || out.Horizon == 0 {
+			continue
 		}
-		files = append(files, filepath.Join(o.Data, datasets.TasksName(split, n)))
-	}
-	return files, nil
-}
-
-// runReal evaluates on files of composed tasks.
-func (o evalOptions) runReal(ctx context.Context, files []string, sampling trace.Sampler) error {
-	if o.Index == "" {
-		o.Index = filepath.Join(o.Data, indexFolder)
-	}
-	index, err := retriever.Open(o.Index, retriever.OpenOptions{})
-	if err != nil {
-		return err
-	}
-	defer index.Close()
-	var rows []results.TaskRow
-	for _, file := range files {
-		got, err := o.runFile(ctx, file, index, sampling)
-		if err != nil {
-			return err
+		for t, err := range datasets.ReadTasks(filepath.Join(dir, out.Path), datasets.Options{}) {
+			if err != nil {
+				return nil, err
+			}
+			for _, q := range t.Questions {
+				if key := datasets.Key(q); !seen[key] {
+					seen[key] = true
+					r.questions = append(r.questions, q)
+				}
+			}
 		}
-		rows = append(rows, got...)
 	}
-	return printEvaluation(o, rows)
+	return r, nil
 }
 
-func (o evalOptions) runFile(ctx context.Context, file string, index *retriever.Index, sampling trace.Sampler) ([]results.TaskRow, error) {
-	tasks, err := readTasks(file, o.Tasks)
+// Task implements taskSet: n training questions, drawn by the seed and i.
+func (r *realTasks) Task(i uint64, n int) (datasets.Task, error) {
+	picked, err := pick(r.questions, r.seed, i, n)
 	if err != nil {
-		return nil, err
+		return datasets.Task{}, fmt.Errorf("%s: training: %w", r.dir, err)
 	}
-	protocol, err := agent.LoadProtocol(o.Protocol)
-	if err != nil {
-		return nil, err
-	}
-	update, err := agent.UpdateNamed(o.Update)
-	if err != nil {
-		return nil, err
-	}
-	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
-	run := evalRun{
-		options: o, horizon: name, tasks: tasks, searcher: searcher{index}, dataHash: file,
-		agent: agent.Options{Protocol: protocol, Update: update, Sampler: sampling},
-		dir:   filepath.Join(o.Out, "eval", name),
-	}
-	return o.runRealSubject(ctx, run)
+	return datasets.Task{ID: fmt.Sprintf("train/draw%d/%s/%d", r.seed, datasets.HorizonName(n), i), World: picked[0].World, Questions: picked}, nil
 }
 
-func (o evalOptions) runRealSubject(ctx context.Context, run evalRun) ([]results.TaskRow, error) {
-	switch {
-	case o.Scripted != "" && o.Model != "":
-		return nil, errors.New("--scripted and --model exclude each other")
-	case o.Scripted == "search-each":
-		words := &wordTokenizer{ids: map[string]int32{}}
-		run.agent.Tokenizer, run.agent.Model = words, o.Scripted
-		run.options.TimedTasks = 0
-		note("tokens are counted as words: a script has no tokenizer")
-		shown := make([]agent.Task, len(run.tasks))
-		for i, t := range run.tasks {
-			shown[i] = eval.AgentTask(t)
+// pick draws n items of a list, none twice.
+func pick[T any](list []T, seed, i uint64, n int) ([]T, error) {
+	if n > len(list) {
+		return nil, fmt.Errorf("%d questions, too few for a task of %d", len(list), n)
+	}
+	rng := rand.New(rand.NewPCG(seed, i<<8|uint64(n&0xff)))
+	taken := make(map[int]bool, n)
+	out := make([]T, 0, n)
+	for len(out) < n {
+		if at := rng.IntN(len(list)); !taken[at] {
+			taken[at] = true
+			out = append(out, list[at])
 		}
-		return run.record(ctx, subject{variant: o.Scripted}, agent.NewSearchEach(words, shown...))
-	case o.Scripted != "":
-		return nil, unknownName("scripted agent", o.Scripted, []string{"search-each"})
-	case o.Model == "":
-		return nil, errors.New("composed tasks need --model, a folder with a model, or --scripted search-each")
 	}
-	tok, err := tokenizer.Load(o.Model)
-	if err != nil {
-		return nil, err
+	return out, nil
+}
+
+// Composed implements taskSet.
+func (r *realTasks) Composed(split datasets.Split, n, limit int) ([]datasets.Task, error) {
+	path := filepath.Join(r.dir, datasets.TasksName(split, n))
+	tasks, err := readTasks(path, limit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no tasks of %s for %s in %s: make them with bench data build --horizon %s", datasets.HorizonName(n), split, r.dir, datasets.HorizonName(n))
 	}
-	run.agent.Tokenizer = tok
-	return run.evaluate(ctx, subject{
-		variant: filepath.Base(o.Model), from: o.Model,
-		load: func() (*model.Decoder, error) { return model.Load(o.Model, model.Placement{}) },
-	})
+	return tasks, err
 }
 
 // readTasks reads the first limit tasks of a file, 0 for all.
@@ -146,34 +117,63 @@ func readTasks(path string, limit int) ([]datasets.Task, error) {
 	return tasks, nil
 }
 
-// wordTokenizer takes each word for a token, and learns words as they come. It
-// serves scripts, which have no model whose tokens could be counted.
-type wordTokenizer struct {
-	ids   map[string]int32
-	words []string
+// useOracle makes examples possible.
+func (r *realTasks) useOracle(s agent.Searcher, p agent.Protocol) { r.oracle = oracle.New(s, p) }
+
+// Example implements taskSet: training questions that the oracle can answer.
+func (r *realTasks) Example(ctx context.Context, draw uint64, n int) (datasets.Task, []string, error) {
+	if err := r.solve(ctx); err != nil {
+		return datasets.Task{}, nil, err
+	}
+	picked, err := pick(r.solved, r.seed, draw, n)
+	if err != nil {
+		return datasets.Task{}, nil, fmt.Errorf("%s: oracle: %w", r.dir, err)
+	}
+	task := datasets.Task{ID: fmt.Sprintf("train/oracle%d/%s/%x", r.seed, datasets.HorizonName(n), draw)}
+	var plans []oracle.Plan
+	for _, s := range picked {
+		task.World = s.question.World
+		task.Questions = append(task.Questions, s.question)
+		plans = append(plans, s.plan)
+	}
+	return task, oracle.Responses(plans), nil
 }
 
-// Encode implements agent.Tokenizer.
-func (w *wordTokenizer) Encode(text string) []int32 {
-	fields := strings.Fields(text)
-	out := make([]int32, len(fields))
-	for i, f := range fields {
-		id, ok := w.ids[f]
-		if !ok {
-			id = int32(len(w.words))
-			w.ids[f] = id
-			w.words = append(w.words, f)
+// solve plans every training question once and tells how many have to be left out.
+func (r *realTasks) solve(ctx context.Context) error {
+	if r.solved != nil {
+		return nil
+	}
+	bar := newProgress("oracle (questions)", int64(len(r.questions)))
+	counts := map[oracle.Reason]int{}
+	for i, q := range r.questions {
+		plan, why, err := r.oracle.Question(ctx, q)
+		if err != nil {
+			return err
 		}
-		out[i] = id
+		if counts[why]++; why == "" {
+			r.solved = append(r.solved, solved{q, plan})
+		}
+		bar.set(int64(i + 1))
 	}
-	return out
+	bar.done()
+	note("oracle: %d of %d training questions kept%s", len(r.solved), len(r.questions), leftOut(counts))
+	if len(r.solved) == 0 {
+		return fmt.Errorf("%s: the oracle can answer none of %d training questions: it needs files that name the passages of the evidence (HotpotQA, nq-open-oracle), or take a teacher's trajectories (--examples)", r.dir, len(r.questions))
+	}
+	return nil
 }
 
-// Decode implements agent.Tokenizer.
-func (w *wordTokenizer) Decode(ids []int32) string {
-	out := make([]string, len(ids))
-	for i, id := range ids {
-		out[i] = w.words[id]
+// leftOut lists the counts of what was left out, in a fixed order.
+func leftOut(counts map[oracle.Reason]int) string {
+	var parts []string
+	for _, why := range []oracle.Reason{oracle.NoEvidence, oracle.NotRetrieved, oracle.NotShown, oracle.HoldsTag} {
+		if n := counts[why]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, why))
+		}
 	}
-	return strings.Join(out, " ")
+	if parts == nil {
+		return ""
+	}
+	return "; left out: " + strings.Join(parts, ", ")
 }

@@ -13,30 +13,29 @@ import (
 	"github.com/memopd/memopd-bench/train"
 )
 
-// rollout samples a step's trajectories with the policy: tasks of the training
-// worlds, alike for all variants of a seed.
-func (w *wikiWorkplace) rollout(o trainOptions, questions int) train.Rollout {
+// rollout samples a step's trajectories with the policy: training tasks, alike for
+// all variants of a seed.
+func (e *environment) rollout(o trainOptions, questions int) train.Rollout {
 	return func(ctx context.Context, step int, policy *model.Decoder, seed uint64) ([]*trace.Trajectory, error) {
 		tasks := make([]datasets.Task, o.PromptsPerStep)
 		shown := make([]agent.Task, len(tasks))
 		for i := range tasks {
 			var err error
-			if tasks[i], err = w.train.Task(uint64(step*o.PromptsPerStep+i), questions); err != nil {
+			if tasks[i], err = e.Task(uint64(step*o.PromptsPerStep+i), questions); err != nil {
 				return nil, err
 			}
 			shown[i] = eval.AgentTask(tasks[i])
 		}
 		settings := trace.Sampler{Temperature: o.Temperature, TopP: 1, Seed: seed}
-		sampler, err := model.NewSampler(policy, settings, rowsMax)
+		sampler, err := model.NewSampler(policy, settings, e.rows)
 		if err != nil {
 			return nil, err
 		}
-		trajectories, err := agent.Rollout(ctx, sampler, searcher{w.index}, agent.Options{
-			Protocol: w.protocol, Tokenizer: w.tokenizer, Sampler: settings,
-			ContextTokens: policy.Config.MaxPositionEmbeddings,
-			IDPrefix:      fmt.Sprintf("%s/seed%d/step%d/", o.Variant, o.Seed, step),
-			Model:         fmt.Sprintf("%s/seed%d/step%d", o.Variant, o.Seed, step),
-		}, shown...)
+		name := fmt.Sprintf("%s/seed%d/step%d", o.Variant, o.Seed, step)
+		options := e.agent
+		options.Sampler, options.ContextTokens = settings, policy.Config.MaxPositionEmbeddings
+		options.IDPrefix, options.Model = name+"/", name
+		trajectories, err := agent.Rollout(ctx, sampler, searcher{e.index}, options, shown...)
 		if err != nil {
 			return nil, err
 		}

@@ -10,13 +10,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/presets"
 	"github.com/memopd/memopd-bench/train"
 )
 
 // The variants that no training run makes.
 const (
+	variantBase    = "base"    // the published model that SFT began with
 	variantSFT     = "sft"     // the start of all runs
 	variantTeacher = "teacher" // the preset's teacher
 )
@@ -30,27 +30,32 @@ func (o evalOptions) runs() string {
 }
 
 // subjectNames lists all variants that can be evaluated.
-func subjectNames() []string {
+func subjectNames(preset string) []string {
 	names := []string{variantSFT, variantTeacher}
+	if !onWiki(preset) {
+		names = append([]string{variantBase}, names...)
+	}
 	for _, v := range variants {
 		names = append(names, v.name)
 	}
 	return names
 }
 
-// findSubjects lists what is to be evaluated: what the options name, or the SFT
-// start and every run under --out.
-func findSubjects(o evalOptions) ([]subject, error) {
+// findSubjects lists what is to be evaluated: what the options name, or the
+// start and every run under --out; on real questions also the model that SFT
+// begins with.
+func findSubjects(o evalOptions, loads loader) ([]subject, error) {
 	wanted := o.Variants
 	if len(wanted) == 0 {
-		wanted = []string{variantSFT}
-		for _, v := range variants {
-			wanted = append(wanted, v.name)
+		for _, name := range subjectNames(o.Preset) {
+			if name != variantTeacher {
+				wanted = append(wanted, name)
+			}
 		}
 	}
 	var subjects []subject
 	for _, variant := range wanted {
-		found, err := subjectsOf(o, variant)
+		found, err := subjectsOf(o, variant, loads)
 		if err != nil {
 			return nil, err
 		}
@@ -60,44 +65,62 @@ func findSubjects(o evalOptions) ([]subject, error) {
 		}
 		subjects = append(subjects, found...)
 	}
-	trained := slices.ContainsFunc(subjects, func(s subject) bool { return s.variant != variantSFT && s.variant != variantTeacher })
+	trained := slices.ContainsFunc(subjects, func(s subject) bool {
+		return slices.ContainsFunc(variants, func(v variant) bool { return v.name == s.variant })
+	})
 	if asked := o.Seeds != "" || o.Runs != ""; asked && !trained {
 		return nil, fmt.Errorf("no run under %s with seeds %q (empty: any)", filepath.Join(o.runs(), o.Preset), o.Seeds)
 	}
 	return subjects, nil
 }
 
-func subjectsOf(o evalOptions, variant string) ([]subject, error) {
-	switch variant {
-	case variantSFT:
-		return []subject{presetSubject(o, variant, presets.Student)}, nil
-	case variantTeacher:
-		return []subject{presetSubject(o, variant, presets.Teacher)}, nil
+func subjectsOf(o evalOptions, variant string, loads loader) ([]subject, error) {
+	switch {
+	case variant == variantBase && !onWiki(o.Preset):
+		path, err := locateModel(baseModel(o.Preset))
+		if err != nil {
+			return nil, o.absent(err)
+		}
+		return []subject{{variant: variant, from: path, open: o.sampled(path, loads.at(path))}}, nil
+	case variant == variantSFT:
+		return presetSubject(o, variant, presets.Student, loads)
+	case variant == variantTeacher:
+		return presetSubject(o, variant, presets.Teacher, loads)
 	}
 	if _, err := teacherOf(variant); err != nil {
-		return nil, unknownName("variant", variant, subjectNames())
+		return nil, unknownName("variant", variant, subjectNames(o.Preset))
 	}
-	return trainedSubjects(o, variant)
+	return trainedSubjects(o, variant, loads)
+}
+
+// absent is what becomes of a model that is not there: an error if it was asked
+// for, else a note.
+func (o evalOptions) absent(err error) error {
+	if len(o.Variants) > 0 {
+		return err
+	}
+	note("left out: %v", err)
+	return nil
 }
 
 // presetSubject is a checkpoint of the preset: the one made anew under --out if
 // there is one, else the build's.
-func presetSubject(o evalOptions, variant, role string) subject {
+func presetSubject(o evalOptions, variant, role string, loads loader) ([]subject, error) {
 	fresh := pretrainFolder(o.runs(), o.Preset, 0)
-	from := "builtin " + o.Preset + "/" + role
-	if _, err := os.Stat(filepath.Join(fresh, pretrainFile)); err != nil {
-		fresh = ""
-	} else {
-		from = filepath.Join(fresh, role)
+	if _, err := os.Stat(filepath.Join(fresh, pretrainFile)); err == nil {
+		path := filepath.Join(fresh, role)
+		return []subject{{variant: variant, from: path, open: o.sampled(path, loads.at(path))}}, nil
 	}
-	return subject{variant: variant, from: from, load: func() (*model.Decoder, error) {
-		return loadRole(o.Preset, role, fresh, "")
-	}}
+	if !onWiki(o.Preset) {
+		return nil, o.absent(fmt.Errorf("no %s of preset %s under %s: make it with bench pretrain --preset %s", role, o.Preset, fresh, o.Preset))
+	}
+	from := "builtin " + o.Preset + "/" + role
+	return []subject{{variant: variant, from: from, open: o.sampled(from, loads.builtin(role))}}, nil
 }
 
 // trainedSubjects finds a variant's runs by their folders. A run that is not
 // finished is evaluated at its latest checkpoint, and the user is told.
-func trainedSubjects(o evalOptions, variant string) ([]subject, error) {
+func trainedSubjects(o evalOptions, variant string, loads loader) ([]subject, error) {
 	var seeds []int
 	if o.Seeds != "" {
 		var err error
@@ -122,7 +145,7 @@ func trainedSubjects(o evalOptions, variant string) ([]subject, error) {
 			return nil, err
 		}
 		if from != "" {
-			found = append(found, subject{variant, int64(seed), from, func() (*model.Decoder, error) { return model.Load(from, model.Placement{}) }})
+			found = append(found, subject{variant, int64(seed), from, o.sampled(from, loads.at(from))})
 		}
 	}
 	slices.SortFunc(found, func(a, b subject) int { return int(a.seed - b.seed) })

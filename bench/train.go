@@ -13,15 +13,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memopd/memopd-bench/datasets"
-	"github.com/memopd/memopd-bench/datasets/miniwiki"
 	"github.com/memopd/memopd-bench/model"
-	"github.com/memopd/memopd-bench/presets"
 	"github.com/memopd/memopd-bench/results"
 	"github.com/memopd/memopd-bench/train"
 )
 
+// variant is one of the paper's.
+type variant struct{ name, teacher string }
+
 // variants are the paper's, each one value of what the teacher sees.
-var variants = []struct{ name, teacher string }{
+var variants = []variant{
 	{"ppo", train.TeacherNone},
 	{"persistent", train.TeacherPersistent},
 	{"memopd", train.TeacherAligned},
@@ -41,16 +42,18 @@ func teacherOf(variant string) (string, error) {
 // trainOptions holds the settings of bench train.
 type trainOptions struct {
 	Variant string `flag:"variant" help:"ppo (no teacher), persistent (the teacher reads the flattened history) or memopd (the teacher sees each call's own state)"`
-	Preset  string `flag:"preset" help:"defaults: mini or smoke"`
+	Preset  string `flag:"preset" help:"defaults: mini, smoke, small or paper"`
 	common
 	Seeds       string `flag:"seeds" help:"several runs, such as 0-4 or 1,3; goes before --seed"`
 	Resume      bool   `flag:"resume" help:"go on from the latest checkpoint of runs that were stopped"`
 	FromScratch bool   `flag:"from-scratch" help:"make student and teacher anew with bench pretrain's defaults, instead of those in the build"`
-	Student     string `flag:"student" help:"folder of the model to start from, in Hugging Face's layout; empty: the preset's"`
-	TeacherFrom string `flag:"teacher-model" help:"folder of the teacher, in Hugging Face's layout; empty: the preset's"`
+	Student     string `flag:"student" help:"model to start from: a folder in Hugging Face's layout, on real questions also a GGUF file or a fetched model's name; empty: the preset's, as bench pretrain makes it"`
+	TeacherFrom string `flag:"teacher-model" help:"the teacher, likewise"`
 	Horizon     string `flag:"horizon" help:"questions a training task: q1, q2, ..."`
 	Reward      string `flag:"reward" help:"task reward: f1 or em, the squad scorer's"`
+	DevTasks    int    `flag:"dev-tasks" help:"dev tasks of real questions that an evaluation takes; the mini-wiki has its own set"`
 	JSON        bool   `flag:"json" help:"print the last step's metrics of each run as JSON on standard output"`
+	speaking
 	train.PPOConfig
 }
 
@@ -58,22 +61,26 @@ func newTrain() *cobra.Command {
 	o := trainOptions{Preset: presetMini}
 	defaults := func() (err error) {
 		preset := o.Preset
-		o = trainOptions{Preset: preset, Variant: "memopd", common: defaultCommon(), Horizon: "q2", Reward: "f1"}
+		o = trainOptions{
+			Preset: preset, Variant: "memopd", common: defaultCommon(preset), speaking: speakingPreset(preset),
+			Horizon: "q2", Reward: "f1", DevTasks: 16,
+		}
 		o.PPOConfig, err = ppoPreset(preset)
 		return err
 	}
 	cmd := command(&cobra.Command{
 		Use:   "train",
 		Short: "Train an agent with PPO and, by variant, a teacher",
-		Long: `Trains a student with PPO from the preset's SFT weights on q2 tasks of the
-mini-wiki. The variants differ in what the teacher sees: nothing (ppo), the
+		Long: `Trains a student with PPO from the preset's SFT weights on q2 tasks: of the
+mini-wiki, or with --preset small or paper on real questions. The variants differ in what the teacher sees: nothing (ppo), the
 flattened history (persistent), or the very state that each action was sampled in
 (memopd). Runs are kept under OUT/PRESET/VARIANT/seed-N. Ctrl-C ends after the
 step with a checkpoint; --resume goes on as if nothing had happened.`,
 		Example: `  bench train --variant memopd
   bench train --variant ppo --seeds 0-4
   bench train --variant persistent --steps 100 --learning-rate 2e-4
-  bench train --variant memopd --preset smoke`,
+  bench train --variant memopd --preset smoke
+  bench train --variant memopd --preset small --steps 3`,
 	}, &o, &o.Preset, defaults, func(cmd *cobra.Command, _ []string) error { return runTrain(cmd.Context(), o) })
 	// The variant says what the teacher sees.
 	_ = cmd.Flags().MarkHidden("teacher")
@@ -129,6 +136,9 @@ func (o trainOptions) check() error {
 	if !slices.Contains(rewards, o.Reward) {
 		return unknownName("reward", o.Reward, rewards)
 	}
+	if o.DevTasks < 0 {
+		return fmt.Errorf("dev-tasks is %d, want 0 or more", o.DevTasks)
+	}
 	return o.PPOConfig.Validate()
 }
 
@@ -142,12 +152,22 @@ func trainSeed(ctx context.Context, o trainOptions) error {
 		note("%s: trained already", dir)
 		return o.printLast(dir)
 	}
-	w, err := openWiki(ctx, o.Data, miniwiki.DefaultConfig(), o.Seed)
+	at, err := o.startingPlaces(ctx)
 	if err != nil {
 		return err
 	}
-	defer w.Close()
-	student, teacher, err := o.startingModels(ctx)
+	questions, err := datasets.ParseHorizon(o.Horizon)
+	if err != nil {
+		return err
+	}
+	e, err := openEnvironment(ctx, work{
+		preset: o.Preset, data: o.Data, seed: o.Seed, speaking: o.speaking, model: at.student, dev: devSet{questions, o.DevTasks},
+	})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	student, teacher, err := o.startingModels(at, e)
 	if err != nil {
 		return err
 	}
@@ -157,7 +177,7 @@ func trainSeed(ctx context.Context, o trainOptions) error {
 	}
 	run := &trainRun{Schema: 1, Variant: o.Variant, Seed: o.Seed, Preset: o.Preset}
 	run.Manifest = results.NewManifest(json.RawMessage(mustConfigJSON(&o)), libtorch())
-	if err := run.Manifest.AddFile("data", filepath.Join(o.Data, datasets.ManifestName)); err != nil {
+	if err := run.Manifest.AddFile("data", e.dataFile); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -166,7 +186,7 @@ func trainSeed(ctx context.Context, o trainOptions) error {
 	if err := results.WriteJSON(filepath.Join(dir, runFile), run); err != nil {
 		return err
 	}
-	if err := o.ppo(ctx, w, student, teacher, dir); err != nil {
+	if err := o.ppo(ctx, e, student, teacher, dir); err != nil {
 		return err
 	}
 	run.Finished, run.Manifest.Ended = true, time.Now().UTC()
@@ -178,7 +198,7 @@ func trainSeed(ctx context.Context, o trainOptions) error {
 }
 
 // ppo runs the training and leaves the model in dir/model.
-func (o trainOptions) ppo(ctx context.Context, w *wikiWorkplace, student, teacher *model.Decoder, dir string) error {
+func (o trainOptions) ppo(ctx context.Context, e *environment, student, teacher *model.Decoder, dir string) error {
 	questions, err := datasets.ParseHorizon(o.Horizon)
 	if err != nil {
 		return err
@@ -187,9 +207,9 @@ func (o trainOptions) ppo(ctx context.Context, w *wikiWorkplace, student, teache
 	bar := newProgress("ppo steps", int64(o.Steps))
 	trained, err := train.PPO(ctx, o.PPOConfig, train.PPOParts{
 		Initial: student, Teacher: teacher, Dir: dir, Resume: o.Resume, Threads: threadCount(o.Threads),
-		Rollout: w.rollout(o, questions),
-		Save:    w.saveModel,
-		Eval:    w.devScores,
+		Rollout: e.rollout(o, questions),
+		Save:    e.saveModel,
+		Eval:    e.devScores,
 		Log: func(r train.Record) {
 			if step, ok := r.Get(train.StepMetric); ok {
 				bar.set(int64(step))
@@ -207,62 +227,7 @@ func (o trainOptions) ppo(ctx context.Context, w *wikiWorkplace, student, teache
 	if err != nil {
 		return err
 	}
-	return w.saveModel(filepath.Join(dir, modelFolder), trained)
-}
-
-// startingModels loads the student and, unless the variant has none, the teacher.
-func (o trainOptions) startingModels(ctx context.Context) (student, teacher *model.Decoder, err error) {
-	fresh := ""
-	if o.FromScratch {
-		if fresh, err = pretrainOnce(ctx, o); err != nil {
-			return nil, nil, err
-		}
-	}
-	if student, err = loadRole(o.Preset, presets.Student, fresh, o.Student); err != nil {
-		return nil, nil, err
-	}
-	if o.Teacher == train.TeacherNone {
-		return student, nil, nil
-	}
-	if teacher, err = loadRole(o.Preset, presets.Teacher, fresh, o.TeacherFrom); err != nil {
-		student.Free()
-		return nil, nil, err
-	}
-	return student, teacher, nil
-}
-
-// pretrainOnce makes the preset's checkpoints under --out unless they are there.
-func pretrainOnce(ctx context.Context, o trainOptions) (string, error) {
-	p, err := pretrainDefaults(o.Preset)
-	if err != nil {
-		return "", err
-	}
-	p.common, p.Resume = o.common, true
-	dir := pretrainFolder(o.Out, o.Preset, p.Seed)
-	if _, err := os.Stat(filepath.Join(dir, pretrainFile)); err == nil {
-		return dir, nil
-	}
-	_, err = pretrain(ctx, p, dir)
-	return dir, err
-}
-
-// loadRole loads a model from the folder given, else from fresh/role, else from
-// the build's checkpoints.
-func loadRole(preset, role, fresh, given string) (*model.Decoder, error) {
-	switch {
-	case given != "":
-		return model.Load(given, model.Placement{})
-	case fresh != "":
-		return model.Load(filepath.Join(fresh, role), model.Placement{})
-	}
-	if preset == presetSmoke { // the same models, fewer steps
-		preset = presetMini
-	}
-	files, err := presets.Checkpoint(preset, role)
-	if err != nil {
-		return nil, err
-	}
-	return model.LoadFS(files, model.Placement{})
+	return e.saveModel(filepath.Join(dir, modelFolder), trained)
 }
 
 // printLast prints the last training metrics of a run as JSON.

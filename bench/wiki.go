@@ -7,31 +7,31 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 
-	"github.com/memopd/memopd-bench/agent"
 	"github.com/memopd/memopd-bench/datasets"
 	"github.com/memopd/memopd-bench/datasets/miniwiki"
-	"github.com/memopd/memopd-bench/eval"
 	"github.com/memopd/memopd-bench/model/tokenizer"
 	"github.com/memopd/memopd-bench/retriever"
-	"github.com/memopd/memopd-bench/trace"
 )
 
-// wikiWorkplace is the mini-wiki ready for agents: its tasks, its index, its words.
-type wikiWorkplace struct {
-	wiki      *miniwiki.Wiki
-	tokenizer *tokenizer.Tokenizer
-	index     *retriever.Index
-	protocol  agent.Protocol
-	train     *miniwiki.Sampler
+// wikiTasks are the mini-wiki's tasks.
+type wikiTasks struct {
+	wiki  *miniwiki.Wiki
+	train *miniwiki.Sampler
 }
 
 // openWiki makes the mini-wiki's data and index under dir unless they are there,
 // and opens them. seed is that of the training tasks, not of the wiki.
-func openWiki(ctx context.Context, dir string, config miniwiki.Config, seed uint64) (*wikiWorkplace, error) {
+func openWiki(ctx context.Context, dir string, config miniwiki.Config, seed uint64, s speaking) (*environment, error) {
+	if s.Protocol != "" && s.Protocol != "mini" || s.ChatTemplate != "" && s.ChatTemplate != "none" && s.ChatTemplate != "auto" {
+		return nil, fmt.Errorf("the mini-wiki speaks the protocol mini and no chat template, not %q and %q", s.Protocol, s.ChatTemplate)
+	}
+	protocol, err := s.protocol("mini")
+	if err != nil {
+		return nil, err
+	}
 	wiki, err := miniwiki.New(config)
 	if err != nil {
 		return nil, err
@@ -52,8 +52,14 @@ func openWiki(ctx context.Context, dir string, config miniwiki.Config, seed uint
 	if err != nil {
 		return nil, err
 	}
-	return &wikiWorkplace{wiki: wiki, tokenizer: tok, index: index, protocol: agent.Mini(), train: sampler}, nil
+	return &environment{
+		taskSet: &wikiTasks{wiki, sampler}, dialect: newDialect(tok, protocol), index: index,
+		dataFile: filepath.Join(dir, datasets.ManifestName), rows: s.Rows, dev: wikiDev,
+	}, nil
 }
+
+// wikiDev is what models are scored on in the mini-wiki while they train.
+var wikiDev = []devSet{{1, 64}, {2, 64}, {8, 32}, {16, 16}}
 
 // prepareWiki makes data and index where they are missing, one process at a
 // time, and opens the index.
@@ -68,9 +74,6 @@ func prepareWiki(ctx context.Context, dir string, config miniwiki.Config) (*retr
 	}
 	return openOrBuildIndex(ctx, filepath.Join(dir, indexFolder), filepath.Join(dir, datasets.DocumentsName))
 }
-
-// Close releases the index.
-func (w *wikiWorkplace) Close() error { return w.index.Close() }
 
 // wikiHorizons are the numbers of questions that task files are made for.
 var wikiHorizons = []int{1, 2, 4, 8, 16}
@@ -104,14 +107,37 @@ func makeWikiData(dir string, config miniwiki.Config) error {
 	return nil
 }
 
-// tasks returns the composed tasks of a split and horizon, the first limit of
-// them (0: all): those of the task files.
-func (w *wikiWorkplace) tasks(split datasets.Split, n, limit int) ([]datasets.Task, error) {
+// Task implements taskSet.
+func (w *wikiTasks) Task(i uint64, n int) (datasets.Task, error) { return w.train.Task(i, n) }
+
+// Composed implements taskSet: the tasks of the task files.
+func (w *wikiTasks) Composed(split datasets.Split, n, limit int) ([]datasets.Task, error) {
 	count := miniwiki.DefaultTasks(n)
 	if limit > 0 {
 		count = min(limit, count)
 	}
 	return w.wiki.Compose(split, n, count)
+}
+
+// Example implements taskSet.
+func (w *wikiTasks) Example(_ context.Context, draw uint64, n int) (datasets.Task, []string, error) {
+	task, err := w.train.Task(draw, n)
+	if err != nil {
+		return task, nil, err
+	}
+	world, ok := w.wiki.World(task.World)
+	if !ok {
+		return task, nil, fmt.Errorf("task %s: no world %q", task.ID, task.World)
+	}
+	turns, err := miniwiki.Oracle(world, task)
+	if err != nil {
+		return task, nil, err
+	}
+	texts := make([]string, len(turns))
+	for i, t := range turns {
+		texts[i] = t.Response
+	}
+	return task, texts, nil
 }
 
 // wikiTokenizer is the word-level tokenizer of the mini-wiki.
@@ -162,53 +188,4 @@ func buildIndex(ctx context.Context, dir string, files []string, read retriever.
 	}
 	fmt.Fprintln(os.Stderr)
 	return nil
-}
-
-// horizonShare is how often tasks with so many questions are drawn.
-type horizonShare struct {
-	Questions int
-	Share     float64
-}
-
-// oracleSource makes SFT trajectories: the oracle's responses, run through the
-// agent and the index as a model's would be, at a mix of horizons.
-func (w *wikiWorkplace) oracleSource(ctx context.Context, mix []horizonShare) func(seed uint64) (*trace.Trajectory, error) {
-	return func(seed uint64) (*trace.Trajectory, error) {
-		rng := rand.New(rand.NewPCG(seed, 0))
-		n := mix[len(mix)-1].Questions
-		for x, i := rng.Float64(), 0; i < len(mix); i++ {
-			if x -= mix[i].Share; x < 0 {
-				n = mix[i].Questions
-				break
-			}
-		}
-		task, err := w.train.Task(rng.Uint64(), n)
-		if err != nil {
-			return nil, err
-		}
-		return w.oracle(ctx, task)
-	}
-}
-
-// oracle runs the oracle on one task.
-func (w *wikiWorkplace) oracle(ctx context.Context, task datasets.Task) (*trace.Trajectory, error) {
-	world, ok := w.wiki.World(task.World)
-	if !ok {
-		return nil, fmt.Errorf("task %s: no world %q", task.ID, task.World)
-	}
-	turns, err := miniwiki.Oracle(world, task)
-	if err != nil {
-		return nil, err
-	}
-	texts := make([]string, len(turns))
-	for i, t := range turns {
-		texts[i] = t.Response
-	}
-	policy := agent.NewScript(w.tokenizer, map[string][]string{task.ID: texts})
-	options := agent.Options{Protocol: w.protocol, Tokenizer: w.tokenizer, Searches: 1, Model: "oracle"}
-	out, err := agent.Rollout(ctx, policy, searcher{w.index}, options, eval.AgentTask(task))
-	if err != nil {
-		return nil, err
-	}
-	return out[0], nil
 }

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/memopd/memopd-bench/agent"
+	"github.com/memopd/memopd-bench/datasets"
+	"github.com/memopd/memopd-bench/eval"
+	"github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/results"
+	"github.com/memopd/memopd-bench/trace"
+)
+
+// subject is what is evaluated: a model, a script, a server.
+type subject struct {
+	variant string
+	seed    int64
+	from    string // what was loaded, for the records
+	open    func(tasks []datasets.Task, sampling trace.Sampler) (*opened, error)
+}
+
+// opened is a subject ready for work.
+type opened struct {
+	policy  agent.Policy
+	agent   agent.Options // Protocol, Tokenizer, EncodePrefix, ContextTokens, Model
+	untimed bool          // its time says nothing
+	close   func()
+}
+
+// loader loads models with the way they are spoken to.
+type loader interface {
+	at(path string) loadFunc
+	builtin(role string) loadFunc
+}
+
+type loadFunc func() (*model.Decoder, *dialect, error)
+
+// sampled opens a subject that is a model of ours behind a sampler.
+func (o evalOptions) sampled(from string, load loadFunc) func([]datasets.Task, trace.Sampler) (*opened, error) {
+	return func(_ []datasets.Task, sampling trace.Sampler) (*opened, error) {
+		m, d, err := load()
+		if err != nil {
+			return nil, err
+		}
+		policy, err := model.NewSampler(m, sampling, o.Rows)
+		if err != nil {
+			m.Free()
+			return nil, err
+		}
+		options := d.agent
+		options.ContextTokens, options.Model = m.Config.MaxPositionEmbeddings, from
+		return &opened{policy: policy, agent: options, close: m.Free}, nil
+	}
+}
+
+// evalRun evaluates subjects on the tasks of one horizon.
+type evalRun struct {
+	options  evalOptions
+	horizon  string
+	tasks    []datasets.Task
+	searcher agent.Searcher
+	dataHash string // file whose hash stands for the data
+	sampling trace.Sampler
+	dir      string
+}
+
+// all evaluates the subjects one after another.
+func (r evalRun) all(ctx context.Context, subjects []subject) ([]results.TaskRow, error) {
+	var rows []results.TaskRow
+	for _, s := range subjects {
+		got, err := r.evaluate(ctx, s)
+		if err != nil {
+			return nil, fmt.Errorf("%s, seed %d, %s: %w", s.variant, s.seed, r.horizon, err)
+		}
+		rows = append(rows, got...)
+	}
+	return rows, nil
+}
+
+// evaluate runs one subject and writes DIR/VARIANT/seed-N/: tasks.jsonl,
+// manifest.json and, if asked for, the ledger.
+func (r evalRun) evaluate(ctx context.Context, s subject) ([]results.TaskRow, error) {
+	update, err := agent.UpdateNamed(r.options.Update)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := s.open(r.tasks, r.sampling)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.close()
+	manifest := results.NewManifest(json.RawMessage(mustConfigJSON(&r.options)), libtorch())
+	if err := manifest.AddFile("data", r.dataHash); err != nil {
+		return nil, err
+	}
+	timed := min(r.options.TimedTasks, len(r.tasks))
+	if opened.untimed {
+		timed = 0
+	}
+	options := opened.agent
+	options.Update, options.Sampler = update, r.sampling
+	bar := newProgress(fmt.Sprintf("%s seed %d %s (tasks)", s.variant, s.seed, r.horizon), int64(len(r.tasks)+timed))
+	result, err := eval.Run(ctx, eval.Options{
+		Policy: opened.policy, Searcher: r.searcher, Agent: options, Tasks: r.tasks, TimedTasks: timed,
+		Progress: func(done, total int) { bar.set(int64(done)) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	bar.done()
+	dir := filepath.Join(r.dir, s.variant, fmt.Sprintf("seed-%d", s.seed))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := writeRecords(filepath.Join(dir, "tasks.jsonl"), result.Records); err != nil {
+		return nil, err
+	}
+	if r.options.Ledger != "" {
+		if err := trace.WriteAll(filepath.Join(dir, "ledger."+r.options.Ledger), result.Trajectories); err != nil {
+			return nil, err
+		}
+	}
+	r.noteRecall(s, result.Records)
+	return taskRows(s, r.horizon, result.Records), manifest.Write(filepath.Join(dir, "manifest.json"))
+}
+
+// noteRecall says how much of what was asked retrieval brought up, and how the
+// tasks ended.
+func (r evalRun) noteRecall(s subject, records []eval.TaskRecord) {
+	sum, answered := 0.0, 0
+	for _, rec := range records {
+		sum += rec.Recall
+		if rec.End == trace.EndAnswered {
+			answered++
+		}
+	}
+	note("%s seed %d %s: retrieval recall %.3f (questions with a gold in a document shown), %d of %d tasks answered",
+		s.variant, s.seed, r.horizon, sum/float64(len(records)), answered, len(records))
+}
+
+// writeRecords replaces a file of records.
+func writeRecords(path string, records []eval.TaskRecord) error {
+	var b strings.Builder
+	for _, rec := range records {
+		line, err := json.Marshal(rec)
+		if err != nil {
+			return fmt.Errorf("record of task %s: %w", rec.TaskID, err)
+		}
+		b.Write(line)
+		b.WriteByte('\n')
+	}
+	return results.WriteFile(path, []byte(b.String()))
+}
+
+func taskRows(s subject, horizon string, records []eval.TaskRecord) []results.TaskRow {
+	rows := make([]results.TaskRow, len(records))
+	for i, r := range records {
+		rows[i] = results.TaskRow{
+			Variant: s.variant, Seed: s.seed, Horizon: horizon, TaskID: r.TaskID,
+			Values: results.Values{
+				EM: r.EM, F1: r.F1, EMMEM1: r.EMMem1, F1MEM1: r.F1Mem1,
+				PeakContext: float64(r.PeakContext), Dependency: r.Dependency, InferenceSeconds: r.InferenceSeconds,
+			},
+		}
+	}
+	return rows
+}
