@@ -71,9 +71,6 @@ func (c Compute) Frozen() model.Placement {
 
 // available reports a device that this machine or this libtorch lacks.
 func (c Compute) available() error {
-	if c.DType != Float32 || c.CheckpointLayers {
-		return fmt.Errorf("dtype %s with gradient checkpointing %v is not supported yet", c.DType, c.CheckpointLayers)
-	}
 	_, number, _ := strings.Cut(c.Device, ":")
 	if !strings.HasPrefix(c.Device, "cuda") {
 		return nil

@@ -21,7 +21,7 @@ func newCritic(c PPOConfig, initial *model.Decoder) (*critic, error) {
 	width := initial.Config.HiddenSize
 	switch c.Critic {
 	case CriticDecoder:
-		return newCriticWeights(c, initial.Clone(), []torch.Named{
+		return newCriticWeights(c, initial.CloneTo(c.Trained()), []torch.Named{
 			{Name: "value_head.weight", Tensor: torch.Zeros(torch.Float32, 1, int64(width))},
 			{Name: "value_head.bias", Tensor: torch.Zeros(torch.Float32, 1)},
 		}), nil

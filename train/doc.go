@@ -38,6 +38,7 @@
 //	rce/actions                 sampled tokens whose packed log-probs were compared with independent calls
 //	rce/mean, rce/p99, rce/max  of the absolute differences
 //	rce/flips                   tokens with another most probable id
+//	rce/p99_compute, rce/max_compute, rce/flips_compute   the same in bf16, in runs that compute in it; what stands above is float32 then too
 //	losses/policy_loss          negated clipped surrogate
 //	losses/value_loss           half the squared error, clipped
 //	losses/entropy              entropy of the policy in nats

@@ -111,7 +111,7 @@ func PlanPPO(c PPOConfig, student model.Config, teacher *model.Config, w Workloa
 	if c.OffloadFrozen {
 		kept = []Phase{PhaseScore}
 	}
-	if c.KLCoefficient != 0 || !c.OffloadFrozen {
+	if c.KLCoefficient != 0 {
 		p.add("reference: weights", int64(frozen)*weights, kept...)
 	}
 	if teacher != nil {

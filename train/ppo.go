@@ -22,9 +22,12 @@ type Rollout func(ctx context.Context, step int, policy *model.Decoder, seed uin
 // PPOParts are what PPO works on and with.
 type PPOParts struct {
 	// Initial holds the SFT weights: the policy and a decoder critic start from
-	// them, and it stays as it is, the frozen reference.
+	// them, and it stays as it is, the frozen reference. Models in the placement of
+	// the configuration's Frozen are used as they are, others are copied to it.
 	Initial *model.Decoder
-	Teacher *model.Decoder // nil exactly when the configuration says none
+	// Teacher is nil exactly when the configuration says none. Its tokenizer is the
+	// student's, and so is its Vocab.
+	Teacher *model.Decoder
 	Rollout Rollout
 	Dir     string // the run's folder: metrics and checkpoints
 	Threads int    // that an operator may use; 0: as the calling OS thread has it
@@ -84,10 +87,12 @@ type ppoState struct {
 }
 
 type ppoRun struct {
-	c      PPOConfig
-	p      PPOParts
-	policy *model.Decoder
-	critic *critic
+	c         PPOConfig
+	p         PPOParts
+	policy    *model.Decoder
+	critic    *critic
+	reference *frozen
+	teacher   *frozen // nil without one
 
 	actorOptimizer, criticOptimizer *optimizer
 
@@ -107,7 +112,8 @@ func openPPO(c PPOConfig, p PPOParts) (*ppoRun, error) {
 		return nil, fmt.Errorf("teacher is %q, and a teacher's weights are given: %v", c.Teacher, p.Teacher != nil)
 	}
 	if p.Teacher != nil && p.Teacher.Vocab() != p.Initial.Vocab() {
-		return nil, fmt.Errorf("the teacher's vocabulary has %d entries, the student's %d", p.Teacher.Vocab(), p.Initial.Vocab())
+		return nil, fmt.Errorf("the teacher gives logits for %d ids, the student for %d, and a KL needs the same: where both have one tokenizer and differ in rows beyond it, limit both to its size (LimitVocab)",
+			p.Teacher.Vocab(), p.Initial.Vocab())
 	}
 	if p.Save == nil {
 		p.Save = func(dir string, d *model.Decoder) error { return d.Save(dir) }
@@ -172,8 +178,17 @@ func (r *ppoRun) step(ctx context.Context) error {
 	})
 }
 
-// checkRCE compares packed and independent log-probs on some of the batch.
-func (r *ppoRun) checkRCE(b *stepBatch) (RCE, error) {
+// rceCheck is a step's RCE, the gate's in float32.
+type rceCheck struct {
+	RCE
+	compute *RCE // the same in the type that the run computes in, where that is another
+}
+
+// checkRCE compares packed and independent log-probs on some of the batch. Whether
+// the states are the same shows to the last bits in float32 alone: a run in bf16 is
+// checked in float32 on the weights that it trains, which costs two float32 passes
+// over the checked trajectories, and its own rounding is recorded beside.
+func (r *ppoRun) checkRCE(b *stepBatch) (rceCheck, error) {
 	n := min(r.c.RCETrajectoriesPerStep, len(b.samples))
 	rng := newRand(r.c.Seed, streamRCE, uint64(r.state.Step))
 	var trajectories []*trace.Trajectory
@@ -182,11 +197,22 @@ func (r *ppoRun) checkRCE(b *stepBatch) (RCE, error) {
 		trajectories = append(trajectories, b.samples[i].trajectory)
 		packed = append(packed, b.samples[i].packed)
 	}
-	rce, err := MeasureRCE(r.c.Compute, r.policy, trajectories, packed, r.c.limits(), r.c.Temperature)
-	if err != nil {
-		return rce, err
+	measure := func(d *model.Decoder) (RCE, error) {
+		return MeasureRCE(r.c.Compute, d, trajectories, packed, r.c.limits(), r.c.Temperature)
 	}
-	return rce, rce.Check(r.c.RCETolerance)
+	var check rceCheck
+	var err error
+	if check.RCE, err = measure(r.policy.In(torch.Float32)); err != nil {
+		return check, err
+	}
+	if r.c.DType != Float32 {
+		own, err := measure(r.policy)
+		if err != nil {
+			return check, err
+		}
+		check.compute = &own
+	}
+	return check, check.Check(r.c.RCETolerance)
 }
 
 // phases measures the wall-clock seconds of a step's phases.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/memopd/memopd-bench/align"
+	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/torch"
 	"github.com/memopd/memopd-bench/trace"
 )
@@ -33,8 +34,9 @@ type stepBatch struct {
 	rejected map[align.Reason]int
 	actions  int
 	// teacherHidden are the teacher's hidden states (actions, D); its logits are
-	// made from them a microbatch at a time. nil without a teacher.
+	// made from them and its head a chunk at a time. nil without a teacher.
 	teacherHidden *torch.Tensor
+	teacherHead   *model.Head // while the update lasts
 }
 
 // limits are the options of every compilation of a run.

@@ -36,6 +36,8 @@ func scoredBatch(t *testing.T, c PPOConfig, teacher uint64, change func(*sample)
 		t.Fatal(err)
 	}
 	r.score(b)
+	b.teacherHead = r.teacher.head()
+	t.Cleanup(b.teacherHead.Free)
 	for _, x := range b.samples {
 		change(x)
 	}

@@ -37,7 +37,7 @@ func PPOLine(r Record) string {
 // record reports a finished step. Names under losses/ are CleanRL's; those under
 // timing_s/ and perf/, actor/grad_norm, critic/grad_norm and response_length/mean
 // are veRL's.
-func (r *ppoRun) record(b *stepBatch, trajectories []*trace.Trajectory, rce RCE, u updateStats, clock *phases) error {
+func (r *ppoRun) record(b *stepBatch, trajectories []*trace.Trajectory, rce rceCheck, u updateStats, clock *phases) error {
 	var m Record
 	m.Set(StepMetric, float64(r.state.Step))
 	recordScores(&m, trajectories)
@@ -48,6 +48,11 @@ func (r *ppoRun) record(b *stepBatch, trajectories []*trace.Trajectory, rce RCE,
 	m.Set("rce/p99", rce.P99)
 	m.Set("rce/max", rce.Max)
 	m.Set("rce/flips", float64(rce.Flips))
+	if own := rce.compute; own != nil {
+		m.Set("rce/p99_compute", own.P99)
+		m.Set("rce/max_compute", own.Max)
+		m.Set("rce/flips_compute", float64(own.Flips))
+	}
 	for _, reason := range reasons {
 		m.Set("align/rejected/"+string(reason), float64(b.rejected[reason]))
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/memopd/memopd-bench/align"
+	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/torch"
 )
 
@@ -13,11 +14,20 @@ import (
 // are the snapshot's; they are kept as numbers while the policy moves on.
 func (r *ppoRun) score(b *stepBatch) {
 	torch.NoGrad(func() {
-		for _, micro := range microbatches(b.samples, r.c.TokensPerMicrobatch, packedLength) {
+		micros := microbatches(b.samples, r.c.TokensPerMicrobatch, packedLength)
+		for _, micro := range micros {
 			r.scoreMicrobatch(micro)
 		}
-		if r.p.Teacher != nil {
-			b.teacherHidden = r.teacherHidden(b)
+		if r.c.KLCoefficient != 0 {
+			r.reference.use(func(d *model.Decoder) {
+				for _, micro := range micros {
+					logProbs, _ := r.c.score(d, packedRows(micro), r.c.Temperature)
+					hand(micro, logProbs, func(x *sample, part []float32) { x.reference = part })
+				}
+			})
+		}
+		if r.teacher != nil {
+			r.teacher.use(func(d *model.Decoder) { b.teacherHidden = r.teacherHidden(d, b) })
 		}
 	})
 }
@@ -26,30 +36,28 @@ func (r *ppoRun) scoreMicrobatch(micro []*sample) {
 	s := torch.NewScope()
 	defer s.Close()
 	rows := packedRows(micro)
-	ids := actionIDs(rows)
 	hidden := r.policy.Hidden(rows) // (A, D)
-	behaviour, _ := r.c.scoreHidden(r.policy, hidden, ids, r.c.Temperature)
+	behaviour, _ := r.c.scoreHidden(r.policy, hidden, actionIDs(rows), r.c.Temperature)
 	if r.critic.decoder != nil {
 		hidden = r.critic.decoder.Hidden(rows)
 	}
-	values := r.critic.values(hidden).Float32s()
-	var reference []float32
-	if r.c.KLCoefficient != 0 {
-		reference, _ = r.c.score(r.p.Initial, rows, r.c.Temperature)
-	}
+	hand(micro, behaviour, func(x *sample, part []float32) { x.behaviour = part })
+	hand(micro, r.critic.values(hidden).Float32s(), func(x *sample, part []float32) { x.values = part })
+}
+
+// hand gives each sample its part of one value an action.
+func hand(samples []*sample, all []float32, set func(*sample, []float32)) {
 	at := 0
-	for _, x := range micro {
+	for _, x := range samples {
 		end := at + len(x.packed.Actions)
-		x.behaviour, x.values = behaviour[at:end], values[at:end]
-		if reference != nil {
-			x.reference = reference[at:end]
-		}
+		set(x, all[at:end:end])
 		at = end
 	}
 }
 
-// teacherHidden is (actions, D), in the order of the batch.
-func (r *ppoRun) teacherHidden(b *stepBatch) *torch.Tensor {
+// teacherHidden is (actions, D), in the order of the batch; on the host where frozen
+// models rest there.
+func (r *ppoRun) teacherHidden(d *model.Decoder, b *stepBatch) *torch.Tensor {
 	s := torch.NewScope()
 	defer s.Close()
 	var parts []*torch.Tensor
@@ -59,7 +67,11 @@ func (r *ppoRun) teacherHidden(b *stepBatch) *torch.Tensor {
 			rows[i] = x.teacherRow
 		}
 		inner := torch.NewScope()
-		parts = append(parts, inner.Keep(r.p.Teacher.Hidden(rows)))
+		hidden := d.Hidden(rows)
+		if r.c.OffloadFrozen {
+			hidden = hidden.ToDevice("cpu")
+		}
+		parts = append(parts, inner.Keep(hidden))
 		inner.Close()
 	}
 	return s.Keep(torch.Cat(parts, 0))

@@ -66,7 +66,7 @@ func (r *ppoRun) save(force bool) error {
 
 // start makes policy, critic and optimisers of a new run.
 func (r *ppoRun) start() error {
-	if err := r.build(r.p.Initial.Clone()); err != nil {
+	if err := r.build(r.p.Initial.CloneTo(r.c.Trained())); err != nil {
 		return err
 	}
 	_, err := rewindRecords(filepath.Join(r.p.Dir, MetricsFile), -1)
@@ -76,9 +76,11 @@ func (r *ppoRun) start() error {
 // build makes the parts around a policy, which it takes over.
 func (r *ppoRun) build(policy *model.Decoder) (err error) {
 	r.policy = policy
-	r.p.Initial.Freeze()
+	if r.c.KLCoefficient != 0 {
+		r.reference = r.c.freeze(r.p.Initial)
+	}
 	if r.p.Teacher != nil {
-		r.p.Teacher.Freeze()
+		r.teacher = r.c.freeze(r.p.Teacher)
 	}
 	if r.critic, err = newCritic(r.c, r.p.Initial); err != nil {
 		return err
@@ -106,8 +108,11 @@ func (r *ppoRun) load(from string) error {
 	if saved.Initial != r.state.Initial || saved.Teacher != r.state.Teacher {
 		return errors.New("the initial or the teacher's weights are not those that the run began with")
 	}
-	policy, err := model.Load(filepath.Join(from, "actor"), model.Placement{})
+	policy, err := model.Load(filepath.Join(from, "actor"), r.c.Trained())
 	if err != nil {
+		return err
+	}
+	if err := policy.LimitVocab(r.p.Initial.Vocab()); err != nil {
 		return err
 	}
 	if err := r.build(policy); err != nil {
@@ -136,6 +141,8 @@ func (r *ppoRun) free() {
 	r.actorOptimizer.Free()
 	r.criticOptimizer.Free()
 	r.critic.free()
+	r.reference.free()
+	r.teacher.free()
 }
 
 // fingerprint is the SHA-256 of all weights' bytes, by which a resumed run knows

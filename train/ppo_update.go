@@ -25,6 +25,12 @@ type updateStats struct {
 // update goes over the batch in mini-batches for EpochsPerStep epochs.
 func (r *ppoRun) update(b *stepBatch) (updateStats, error) {
 	var stats updateStats
+	if r.teacher != nil {
+		b.teacherHead = r.teacher.head()
+		defer b.teacherHead.Free()
+	}
+	defer r.actorOptimizer.ZeroGrad() // what samples next has the memory
+	defer r.criticOptimizer.ZeroGrad()
 	for epoch := range r.c.EpochsPerStep {
 		rng := newRand(r.c.Seed, streamMinibatch, uint64(r.state.Step), uint64(epoch))
 		for _, mini := range minibatches(r.c, b.samples, rng) {
@@ -93,11 +99,12 @@ type microbatch struct {
 	old, returns          *torch.Tensor // (A): values of the rollout, and what they should have been
 
 	teacherHidden *torch.Tensor // of the step's batch; nil without a teacher
-	here, inBatch []int64       // the actions in the teacher mask: among the A, and in the step's batch
+	teacherHead   *model.Head
+	here, inBatch []int64 // the actions in the teacher mask: among the A, and in the step's batch
 }
 
 func (r *ppoRun) microbatch(b *stepBatch, micro []*sample, total minibatchTotals) *microbatch {
-	m := &microbatch{rows: packedRows(micro), total: total, teacherHidden: b.teacherHidden}
+	m := &microbatch{rows: packedRows(micro), total: total, teacherHidden: b.teacherHidden, teacherHead: b.teacherHead}
 	m.ids = r.c.on(torch.FromInt64(actionIDs(m.rows), int64(actionCount(m.rows))))
 	values := func(field func(*sample) []float32) *torch.Tensor { return r.c.on(gather(micro, field)) }
 	m.behaviour = values(r.behaviourOf)
@@ -155,8 +162,9 @@ func (r *ppoRun) teacherTerm(m *microbatch, start, end int, t *terms) {
 		t.TeacherRows = append(t.TeacherRows, row-int64(start))
 	}
 	torch.NoGrad(func() {
-		hidden := m.teacherHidden.IndexSelect(0, r.c.on(torch.FromInt64(m.inBatch[from:to])))
-		t.Teacher = logSoftmax_(r.p.Teacher.Logits(hidden), r.c.Temperature)
+		places := torch.FromInt64(m.inBatch[from:to]).ToDevice(m.teacherHidden.Device())
+		hidden := r.c.on(m.teacherHidden.IndexSelect(0, places))
+		t.Teacher = logSoftmax_(m.teacherHead.Logits(hidden), r.c.Temperature)
 	})
 }
 

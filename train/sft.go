@@ -18,7 +18,7 @@ type Evaluate func(ctx context.Context, step int, d *model.Decoder) (Record, err
 
 // SFTParts are what SFT works on and with.
 type SFTParts struct {
-	Model   *model.Decoder // trained in place, unless the run is resumed
+	Model   *model.Decoder // trained in place, unless it is placed elsewhere or the run is resumed
 	Source  Source
 	Dir     string // the run's folder: metrics, checkpoints, snapshots
 	Threads int    // that an operator may use; 0: as the calling OS thread has it
@@ -36,7 +36,7 @@ type SFTParts struct {
 // run of examples, is one optimiser step.
 //
 // It returns the trained decoder, which is another one than p.Model when it was
-// resumed. When ctx is cancelled it finishes the step, writes a checkpoint and
+// resumed, or p.Model has not the placement of the configuration's Trained. When ctx is cancelled it finishes the step, writes a checkpoint and
 // returns an error that wraps ctx.Err().
 func SFT(ctx context.Context, c SFTConfig, p SFTParts) (*model.Decoder, error) {
 	defer holdThread(p.Threads)()
@@ -138,6 +138,9 @@ func openSFT(c SFTConfig, p SFTParts) (*sftRun, error) {
 }
 
 func (r *sftRun) start() error {
+	if want := r.c.Trained(); !samePlacement(r.model.Placement(), want) {
+		r.model = r.model.CloneTo(want)
+	}
 	r.optimizer = newOptimizer(r.model.Parameters(), r.adam())
 	_, err := rewindRecords(filepath.Join(r.p.Dir, MetricsFile), -1)
 	return err
@@ -170,7 +173,7 @@ func (r *sftRun) step() error {
 	isDrill := r.state.Step < r.c.DrillSteps && r.state.Step%2 == 0
 	var rows []*align.Packed
 	if isDrill {
-		rows = drill(r.c, r.model.Vocab(), r.state.Step)
+		rows = r.drill(r.state.Step)
 	} else {
 		if err := r.fillPool(); err != nil {
 			return err
@@ -208,6 +211,9 @@ func (r *sftRun) step() error {
 	}
 	return nil
 }
+
+// drill is the copy drill of a step, of ids that the model gives logits for.
+func (r *sftRun) drill(step int) []*align.Packed { return drill(r.c, r.model.Vocab(), step) }
 
 // update is forward, backward and step on rows; it returns the summed loss in
 // nats and the gradient norm before clipping.

@@ -123,8 +123,11 @@ func (r *sftRun) load(from string) error {
 	}
 	r.state = saved
 	r.state.Config = r.c
-	d, err := model.Load(filepath.Join(from, "actor"), model.Placement{})
+	d, err := model.Load(filepath.Join(from, "actor"), r.c.Trained())
 	if err != nil {
+		return err
+	}
+	if err := d.LimitVocab(r.p.Model.Vocab()); err != nil {
 		return err
 	}
 	r.model = d
