@@ -102,10 +102,11 @@ func (s *fileServer) serve(w http.ResponseWriter, r *http.Request, cut int) {
 	}
 }
 
-func (s *fileServer) count() int {
+// total is how many bytes of content were sent, once no request is under way.
+func (s *fileServer) total() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.requests)
+	return s.sent
 }
 
 // quick is a Downloader for tests: no waiting between tries.
@@ -144,6 +145,13 @@ func newFakeHub(t *testing.T) *fakeHub {
 	return f
 }
 
+// put makes the model org/tiny this one.
+func (f *fakeHub) put(repo *fakeRepo) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.repos["models/"+tinyName] = repo
+}
+
 func (f *fakeHub) seen(where string, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +187,9 @@ func (f *fakeHub) hub(w http.ResponseWriter, r *http.Request) {
 	} else if words[0] == "datasets" {
 		kind, words = "datasets", words[1:]
 	}
+	f.mu.Lock()
 	repo := f.repos[kind+"/"+strings.Join(words[:min(2, len(words))], "/")]
+	f.mu.Unlock()
 	switch {
 	case repo == nil:
 		refuse(w, http.StatusUnauthorized, "RepoNotFound", "Repository not found")
@@ -257,6 +267,8 @@ func (f *fakeHub) resolve(w http.ResponseWriter, r *http.Request, repo *fakeRepo
 // content is the CDN: contents by their sha256.
 func (f *fakeHub) content(w http.ResponseWriter, r *http.Request) {
 	f.seen("cdn ", r)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, repo := range f.repos {
 		for _, data := range repo.files {
 			if "/"+sha256Hex(data) == r.URL.Path {

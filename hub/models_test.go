@@ -33,7 +33,7 @@ var wanted = []string{"chat_template.jinja", "config.json", "generation_config.j
 func TestModelIntoCache(t *testing.T) {
 	f := newFakeHub(t)
 	repo := tiny()
-	f.repos["models/"+tinyName] = repo
+	f.put(repo)
 	h := f.client(t)
 	h.Token = "hf_secret"
 	var started []string
@@ -83,12 +83,12 @@ func TestModelIntoCache(t *testing.T) {
 // TestNewCommit: only --refresh looks, and only what changed is downloaded.
 func TestNewCommit(t *testing.T) {
 	f := newFakeHub(t)
-	f.repos["models/"+tinyName] = tiny()
+	f.put(tiny())
 	h := f.client(t)
 	fetch(t, h, Request{})
 	next := tiny()
 	next.commit, next.files["config.json"] = commitB, []byte(`{"model_type":"qwen2"}`)
-	f.repos["models/"+tinyName] = next
+	f.put(next)
 	f.taken()
 	if got := fetch(t, h, Request{}); got.Commit != commitA {
 		t.Errorf("without refresh: %+v", got)
@@ -112,7 +112,7 @@ func TestInterrupted(t *testing.T) {
 	f := newFakeHub(t)
 	repo := tiny()
 	repo.files["model.safetensors"] = content(1, 5_000_000) // more than the buffers on the way hold
-	f.repos["models/"+tinyName] = repo
+	f.put(repo)
 	h := f.client(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	h.Progress = func(done, total int64) {
@@ -151,7 +151,7 @@ func TestParts(t *testing.T) {
 		repo.files[name] = content(uint64(20+i), 5000)
 	}
 	repo.files["model.safetensors.index.json"] = []byte(`{"weight_map":{"a":"` + parts[1] + `","b":"` + parts[0] + `","c":"` + parts[1] + `"}}`)
-	f.repos["models/"+tinyName] = repo
+	f.put(repo)
 	h := f.client(t)
 	got := fetch(t, h, Request{})
 	for _, name := range parts {
@@ -184,7 +184,7 @@ func TestParts(t *testing.T) {
 func TestModelIntoFolder(t *testing.T) {
 	f := newFakeHub(t)
 	repo := tiny()
-	f.repos["models/"+tinyName] = repo
+	f.put(repo)
 	h := f.client(t)
 	dir := filepath.Join(t.TempDir(), "m")
 	for range 2 {
@@ -210,7 +210,7 @@ func TestModelIntoFolder(t *testing.T) {
 // TestFiles: what is asked for by name, and nothing that is not there.
 func TestFiles(t *testing.T) {
 	f := newFakeHub(t)
-	f.repos["models/"+tinyName] = tiny()
+	f.put(tiny())
 	h := f.client(t)
 	fetch(t, h, Request{Files: []string{"onnx/*.onnx", "README.md", "*.md"}})
 	if files := f.downloads(); !slices.Equal(files, []string{"README.md", "model.onnx"}) {
@@ -221,7 +221,7 @@ func TestFiles(t *testing.T) {
 	}
 	repo := tiny()
 	delete(repo.files, "model.safetensors")
-	f.repos["models/"+tinyName] = repo
+	f.put(repo)
 	if _, err := f.client(t).Model(t.Context(), Request{Model: KnownModel{Repo: tinyName}}); err == nil || !strings.Contains(err.Error(), "pytorch_model.bin") {
 		t.Errorf("no safetensors: %v", err)
 	}
@@ -236,7 +236,8 @@ func TestFiles(t *testing.T) {
 func TestBareListing(t *testing.T) {
 	f := newFakeHub(t)
 	repo := tiny()
-	f.repos["models/"+tinyName], f.bare = repo, true
+	f.put(repo)
+	f.bare = true
 	got := fetch(t, f.client(t), Request{})
 	for _, name := range wanted {
 		isFile(t, filepath.Join(got.Dir, name), repo.files[name])
@@ -336,7 +337,7 @@ func TestHostileListing(t *testing.T) {
 // TestProcessesShareACache: several fetches at once download each file once.
 func TestProcessesShareACache(t *testing.T) {
 	f := newFakeHub(t)
-	f.repos["models/"+tinyName] = tiny()
+	f.put(tiny())
 	cache := t.TempDir()
 	var wg sync.WaitGroup
 	for range 6 {

@@ -32,7 +32,7 @@ func python(t *testing.T, f *fakeHub, cache, script string) {
 // downloaded here.
 func TestHuggingFaceFindsOurs(t *testing.T) {
 	f := newFakeHub(t)
-	f.repos["models/"+tinyName] = tiny()
+	f.put(tiny())
 	h := f.client(t)
 	got := fetch(t, h, Request{})
 	python(t, nil, h.Cache, `
@@ -56,7 +56,7 @@ assert repo.repo_id == "org/tiny" and repo.nb_files == 6 and repo.refs.keys() ==
 func TestOursFindsHuggingFaces(t *testing.T) {
 	f := newFakeHub(t)
 	repo := tiny()
-	f.repos["models/"+tinyName] = repo
+	f.put(repo)
 	h := f.client(t)
 	python(t, f, h.Cache, `
 from huggingface_hub import snapshot_download
