@@ -15,12 +15,13 @@ import (
 func newData() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "data",
-		Short: "Make tasks: the mini-wiki, or composed from question files",
+		Short: "Make tasks: the mini-wiki, or composed from question files, which it can fetch",
 		Example: `  bench data miniwiki
+  bench data fetch hotpotqa nq-open
   bench data build --source nq=nq-open-oracle.jsonl.gz --corpus passages.jsonl.gz --dir data/real
   bench data compose --inputs split=test:NQ-open.dev.jsonl --horizon q2,q8,q16 --dir data/nq`,
 	}
-	cmd.AddCommand(newDataMiniwiki(), newDataBuild(), newDataCompose())
+	cmd.AddCommand(newDataMiniwiki(), newDataBuild(), newDataCompose(), newDataFetch())
 	return cmd
 }
 

@@ -78,6 +78,9 @@ func (d *Downloader) download(ctx context.Context, f File, path string) (Got, er
 		return Got{}, err
 	}
 	if err := d.fill(ctx, f, p); err != nil {
+		if p.size == 0 {
+			p.discard() // nothing to go on from
+		}
 		return Got{}, err
 	}
 	return p.finish(path)

@@ -478,9 +478,10 @@ func TestTwoAtOnce(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	s := newFileServer(t, nil)
 	s.Close()
-	_, err := quick(t).Download(t.Context(), File{URL: s.URL}, filepath.Join(t.TempDir(), "file"))
-	if !errors.Is(err, ErrUnreachable) {
-		t.Errorf("got %v", err)
+	dir := t.TempDir()
+	_, err := quick(t).Download(t.Context(), File{URL: s.URL}, filepath.Join(dir, "file"))
+	if left, _ := os.ReadDir(dir); !errors.Is(err, ErrUnreachable) || len(left) != 0 {
+		t.Errorf("got %v, left %v", err, left)
 	}
 }
 
