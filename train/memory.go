@@ -104,9 +104,6 @@ func PlanPPO(c PPOConfig, student model.Config, teacher *model.Config, w Workloa
 	p.add("student: f32 weights", 4*weights, always...)
 	p.add("student: AdamW moments", 8*weights, always...)
 	p.add("student: gradients", 4*weights, computing...)
-	if frozen != 4 {
-		p.add("student: copy that samples", int64(frozen)*weights, PhaseSample)
-	}
 	kept := always
 	if c.OffloadFrozen {
 		kept = []Phase{PhaseScore}
@@ -116,8 +113,8 @@ func PlanPPO(c PPOConfig, student model.Config, teacher *model.Config, w Workloa
 	}
 	if teacher != nil {
 		p.add("teacher: weights", int64(frozen)*Parameters(*teacher), kept...)
-		if c.OffloadFrozen {
-			p.add("teacher: head", int64(frozen)*int64(teacher.VocabSize*teacher.HiddenSize), computing...)
+		if c.OffloadFrozen || frozen < 4 {
+			p.add("teacher: f32 head", 4*int64(teacher.VocabSize*teacher.HiddenSize), computing...)
 		}
 		hidden := int64(w.Trajectories*w.Calls*w.ResponseTokens) * int64(teacher.HiddenSize)
 		if !c.OffloadFrozen {
@@ -148,13 +145,22 @@ func PlanSFT(c SFTConfig, student model.Config, w Workload) MemoryPlan {
 	return p
 }
 
-// samples adds what decoding takes: keys and values of all rows, and their logits.
+// prefixBytesMax is what a sampler keeps of prefixes by default, in bytes.
+const prefixBytesMax = 1 << 30
+
+// samples adds what decoding takes: the weights as the sampler makes them ready for
+// a step's rollouts, keys and values of all rows and of the tasks' prefixes, logits.
 func (p *MemoryPlan) samples(c Compute, student model.Config, w Workload) {
 	size := int64(c.Frozen().Compute.Size())
+	ready := int64(student.NumHiddenLayers) * castBytes(student, size)
+	if c.Device == "cpu" { // there the sampler lays out anew what it multiplies with
+		ready = int64(student.NumHiddenLayers)*layerParameters(student)*size + int64(student.VocabSize*student.HiddenSize)*4
+	}
+	p.add("sampling: weights made ready", ready, PhaseSample)
 	perToken := 2 * int64(student.NumHiddenLayers*student.NumKeyValueHeads*student.HeadDim) * size
 	p.add("sampling: keys and values", int64(w.SampledRows*w.ContextTokens)*perToken, PhaseSample)
-	logits := int64(w.SampledRows) * int64(student.VocabSize) * 4
-	p.add("sampling: logits", logits+headCopy(c.Frozen(), student), PhaseSample)
+	p.add("sampling: prefixes kept", min(int64(w.Trajectories*w.PrefixTokens)*perToken, prefixBytesMax), PhaseSample)
+	p.add("sampling: logits", int64(w.SampledRows)*int64(student.VocabSize)*4, PhaseSample)
 }
 
 // scores adds what the passes without gradients take; the larger model's count,
@@ -189,7 +195,6 @@ func (p *MemoryPlan) updates(c Compute, student model.Config, teacher *model.Con
 	logits := chunkRows(c, w) * vocab * 4
 	if teacher != nil {
 		logits *= 2
-		logits += headCopy(c.Frozen(), *teacher)
 	}
 	// The head's gradient of a chunk, before it is added to the others.
 	logits += vocab*int64(student.HiddenSize)*4 + 2*w.actions()*int64(student.HiddenSize)*4
