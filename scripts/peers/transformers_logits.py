@@ -3,6 +3,7 @@
 
     transformers_logits.py make DIR    write small random checkpoints with transformers, and its logits on fixed ids
     transformers_logits.py check DIR   load a checkpoint that this project wrote and compare logits
+    transformers_logits.py gguf FILE   print what transformers makes of a GGUF chat model: logits and greedy continuations
 
 `make` writes one folder a case under DIR: the checkpoint and logits.json, {"rows": [[id, ...], ...], "logits": [[[float, ...], ...], ...]}
 (row, token, vocabulary), where the logits are those of a row's last tokens, as many as there are. model/testdata/transformers was made by it; TestTransformersLogits in model reads it.
@@ -12,7 +13,11 @@
 
     MEMOPD_EXPORT=/tmp/export go test ./model -run TestExport
 
-Needs torch, transformers and tokenizers.
+`gguf` prints {"rows": [{"ids": [id, ...], "at": [{"place", "top_ids", "top_logits", "columns", "logits"}, ...]}],
+"greedy": [{"prompt": text, "context": [id, ...], "output": [id, ...]}]}: at some places of each row the largest logits and those of evenly
+spread ids. model/testdata/smollm2.json was made by it of SmolLM2-135M-Instruct.Q4_1.gguf (scripts/assets.sh).
+
+Needs torch, transformers and tokenizers; `gguf` also accelerate and gguf.
 """
 
 import argparse
@@ -112,14 +117,53 @@ def check(folder):
     return ok
 
 
+# No digits: transformers reads the pre-tokenizer of these files without the step that splits them.
+QUESTIONS = ["Why is the sky blue?", "Write a short story about a lighthouse keeper and his cat.", "What is the capital of France?"]
+TEXT = "The treaty was signed in the spring, after both houses had agreed to it; its text was lost in a fire. " * 12
+OUTPUT = 128  # tokens of a greedy continuation
+
+
+def chat(question):
+    return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+
+
+def slices(logits):
+    """Some places of a row's logits (tokens, V)."""
+    out = []
+    for place in sorted({0, len(logits) // 3, len(logits) // 2, len(logits) - 1}):
+        top = logits[place].topk(20)
+        columns = list(range(5, logits.shape[1], 4099))
+        out.append(dict(place=place, top_ids=top.indices.tolist(), top_logits=[float("%.7g" % v) for v in top.values], columns=columns,
+                        logits=[float("%.7g" % v) for v in logits[place][columns]]))
+    return out
+
+
+def gguf(path):
+    where = dict(pretrained_model_name_or_path=path.parent, gguf_file=path.name)
+    model = transformers.AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(**where)
+    encode = lambda text: tokenizer.encode(text, add_special_tokens=False)
+    rows = [encode(chat(QUESTIONS[0])), encode(TEXT), [9]]
+    out = dict(rows=[dict(ids=ids, at=slices(logits)) for ids, logits in zip(rows, logits_of(model, rows), strict=True)], greedy=[])
+    for question in QUESTIONS:
+        context = encode(chat(question))
+        ids = model.generate(torch.tensor([context]), attention_mask=torch.ones(1, len(context), dtype=torch.long), do_sample=False,
+                             max_new_tokens=OUTPUT, repetition_penalty=1.0)[0].tolist()
+        out["greedy"].append(dict(prompt=question, context=context, output=ids[len(context):]))
+        print(tokenizer.decode(ids), file=sys.stderr)
+    print(json.dumps(out, separators=(",", ":")))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", choices=["make", "check"])
+    parser.add_argument("mode", choices=["make", "check", "gguf"])
     parser.add_argument("dir", type=pathlib.Path)
     args = parser.parse_args()
     torch.set_num_threads(1)
     if args.mode == "make":
         make(args.dir)
+    elif args.mode == "gguf":
+        gguf(args.dir)
     elif not check(args.dir):
         sys.exit(1)
 
