@@ -19,8 +19,8 @@ const maxRecordBytes = 4 << 20
 
 var errLongRecord = fmt.Errorf("record longer than %d bytes", maxRecordBytes)
 
-// lineReader gives the lines of a file, gunzipped where needed, and counts and
-// hashes the bytes of the file as they lie on disk.
+// lineReader gives the lines of a file, gunzipped and out of a tar archive where
+// needed, and counts and hashes the bytes of the file as they lie on disk.
 type lineReader struct {
 	file    *os.File
 	size    int64
@@ -51,6 +51,13 @@ func openLines(path string) (*lineReader, error) {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 		}
 		l.buf = bufio.NewReaderSize(z, 1<<16)
+	}
+	if isTar(l.buf) {
+		member, err := newOnlyFile(l.buf)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+		}
+		l.buf = bufio.NewReaderSize(member, 1<<16)
 	}
 	if bom, _ := l.buf.Peek(3); string(bom) == "\xef\xbb\xbf" {
 		_, _ = l.buf.Discard(3)
