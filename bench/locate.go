@@ -7,30 +7,34 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/memopd/memopd-bench/hub"
 	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/model/tokenizer"
 )
 
-// modelsFolder is where bench model fetch puts models unless told otherwise.
-var modelsFolder = filepath.Join("data", "models")
-
 // locateModel finds a model by its path, or by the name that bench model fetch
-// knows it by, in the places where models and assets lie.
+// knows it by: in Hugging Face's cache and where packages and assets lie.
 func locateModel(name string) (string, error) {
 	if _, err := os.Stat(name); err == nil {
 		return name, nil
 	}
-	short := name[strings.LastIndex(name, "/")+1:]
-	for _, dir := range []string{modelsFolder, os.Getenv("MEMOPD_ASSETS"), filepath.Join(".setup", "assets")} {
-		if dir == "" {
-			continue
-		}
-		path := filepath.Join(dir, short)
-		if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
+	known, err := hub.Resolve(name)
+	if err != nil {
+		return "", fmt.Errorf("%s is neither a folder nor a file: %w", name, err)
+	}
+	h, err := hub.FromEnvironment()
+	if err != nil {
+		return "", err
+	}
+	if dir, ok := h.Cached(hub.Repo{Kind: hub.ModelRepo, ID: known.Repo}, "main"); ok {
+		return dir, nil
+	}
+	for _, dir := range []string{packagedModels, os.Getenv("MEMOPD_ASSETS"), filepath.Join(".setup", "assets")} {
+		if path := filepath.Join(dir, known.Name); dir != "" && hub.Whole(path) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("no model %q: it is neither a folder or file, nor under %s; fetch it with bench model fetch %s", name, modelsFolder, short)
+	return "", fmt.Errorf("the model %s is not here: fetch it with bench model fetch %s", name, name)
 }
 
 // loadModel loads a model that speaks a tokenizer's ids; ids that no tokenizer
