@@ -169,7 +169,7 @@ func (m *ggufMeta) foreign() {
 		switch v := m.f.Value(key); v {
 		case false, uint64(0), int64(0), 0.0, "":
 		default:
-			m.fail(fmt.Errorf("metadata %q = %.40v is not supported", key, v))
+			m.fail(fmt.Errorf("metadata %q = %.40s is not supported", key, fmt.Sprint(v)))
 		}
 	}
 }

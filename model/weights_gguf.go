@@ -22,7 +22,12 @@ func loadGGUF(fsys fs.FS, name string, p Placement) (*Decoder, error) {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	d, err := load(*c, newGGUFWeights(f, c), p)
+	w, err := newGGUFWeights(f, c)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	d, err := load(*c, w, p)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -45,7 +50,7 @@ var ggufModules = map[string]string{
 
 var ggufLayer = regexp.MustCompile(`^blk\.(\d+)\.(\w+)\.(weight|bias)$`)
 
-// hfName is Hugging Face's name of a tensor. One that has none keeps its own, which checkTensors then does not expect.
+// hfName is Hugging Face's name of a tensor, "" for one that has none.
 func hfName(own string) string {
 	switch own {
 	case "token_embd.weight":
@@ -58,17 +63,21 @@ func hfName(own string) string {
 	if m := ggufLayer.FindStringSubmatch(own); m != nil && ggufModules[m[2]] != "" {
 		return "model.layers." + m[1] + "." + ggufModules[m[2]] + "." + m[3]
 	}
-	return own
+	return ""
 }
 
-func newGGUFWeights(f *gguf.File, c *Config) *ggufWeights {
+func newGGUFWeights(f *gguf.File, c *Config) (*ggufWeights, error) {
 	w := &ggufWeights{file: f, own: map[string]string{}, config: c}
 	for _, t := range f.Tensors {
-		if t.Name != ropeFreqsName { // ggufScaling has read it
-			w.own[hfName(t.Name)] = t.Name
+		name := hfName(t.Name)
+		switch {
+		case name != "":
+			w.own[name] = t.Name
+		case t.Name != ropeFreqsName: // which ggufScaling has read
+			return nil, fmt.Errorf("tensor %q is unexpected", t.Name)
 		}
 	}
-	return w
+	return w, nil
 }
 
 func (w *ggufWeights) close() { w.file.Close() } // only read from

@@ -81,5 +81,5 @@ func typed[T any](f *File, key, want string) (v T, ok bool, err error) {
 }
 
 func (f *File) wrong(key, want string) error {
-	return fmt.Errorf("metadata %q holds %T %.40v, want %s", key, f.metadata[key], f.metadata[key], want)
+	return fmt.Errorf("metadata %q holds %T %.40s, want %s", key, f.metadata[key], fmt.Sprint(f.metadata[key]), want)
 }
