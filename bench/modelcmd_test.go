@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// ownPlaces gives a test a working folder and a cache of its own, with the given
+// model of the repository's test data in the cache.
+func ownPlaces(t *testing.T, repo, from string) {
+	t.Helper()
+	source, err := filepath.Abs(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	cache := t.TempDir()
+	t.Setenv("HF_HUB_CACHE", cache)
+	t.Setenv("HF_HUB_OFFLINE", "1")
+	t.Setenv("MEMOPD_ASSETS", "")
+	const commit = "0123456789012345678901234567890123456789"
+	folder := filepath.Join(cache, "models--"+strings.ReplaceAll(repo, "/", "--"))
+	for _, dir := range []string{"refs", "snapshots"} {
+		if err := os.MkdirAll(filepath.Join(folder, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "refs", "main"), []byte(commit), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(source, filepath.Join(folder, "snapshots", commit)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func runBench(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	root := newRoot()
+	root.SetOut(&out)
+	root.SetArgs(args)
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// TestModelFromCache: fetch and show find what Hugging Face's tools downloaded,
+// without network.
+func TestModelFromCache(t *testing.T) {
+	ownPlaces(t, "Qwen/Qwen2.5-0.5B", filepath.Join("..", "model", "testdata", "transformers", "qwen2_tied"))
+	for _, name := range []string{"Qwen2.5-0.5B", "Qwen/Qwen2.5-0.5B"} {
+		out, err := runBench(t, "model", "fetch", name)
+		if err != nil || !strings.HasSuffix(strings.TrimSpace(out), strings.Repeat("0123456789", 4)) {
+			t.Errorf("fetch %s: %q, %v", name, out, err)
+		}
+	}
+	out, err := runBench(t, "model", "show", "Qwen2.5-0.5B", "--json", "--length", "100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		ModelType  string `json:"model_type"`
+		Parameters int64  `json:"parameters"`
+		Problems   []string
+		Memory     []trainingMemory `json:"training_memory"`
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.ModelType != "qwen2" || got.Parameters == 0 || len(got.Problems) != 0 || len(got.Memory) != 2 || got.Memory[0].Length != 100 || got.Memory[0].Bytes < 16*got.Parameters {
+		t.Errorf("%+v", got)
+	}
+	for args, word := range map[string]string{
+		"fetch Qwen2.5-3B": "HF_HUB_OFFLINE", "fetch nothing": "known: SmolLM2", "show Qwen2.5-3B": "fetch it with bench model fetch Qwen2.5-3B", "show nothing": "known: SmolLM2",
+		"fetch Qwen2.5-3B --revision ../x": "refused",
+	} {
+		if _, err := runBench(t, append([]string{"model"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("model %s: %v", args, err)
+		}
+	}
+}
+
+// TestModelShowUnsupported: the reason is shown, and the rest too.
+func TestModelShowUnsupported(t *testing.T) {
+	dir := t.TempDir()
+	config := `{"model_type": "mamba", "hidden_size": 8, "eos_token_id": 7}`
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := runBench(t, "model", "show", dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"architecture    mamba", "ends at         7", "not supported   config: ", "no weights in safetensors"} {
+		if !strings.Contains(out, words) {
+			t.Errorf("%q is not in\n%s", words, out)
+		}
+	}
+	if strings.Contains(out, "memory") {
+		t.Errorf("memory of what is not known:\n%s", out)
+	}
+}
+
+func TestByteSize(t *testing.T) {
+	for n, want := range map[int64]string{-1: "?", 0: "0 B", 999: "999 B", 1000: "1 kB", 98_362_432: "98.4 MB", 999_600: "1 MB", 5_123_307_260: "5.12 GB"} {
+		if got := byteSize(n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestDataFetchNames(t *testing.T) {
+	t.Chdir(t.TempDir())
+	out, err := runBench(t, "data", "fetch", "--list")
+	if err != nil || !strings.Contains(out, "hotpot_dev_distractor_v1.json") || !strings.Contains(out, "46.3 MB") {
+		t.Errorf("%q, %v", out, err)
+	}
+	for args, word := range map[string]string{"data fetch": "--list", "data fetch squad": "known: hotpotqa-train"} {
+		if _, err := runBench(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}

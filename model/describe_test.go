@@ -1,0 +1,111 @@
+package model
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDescribeFolder: what is described is what is loaded.
+func TestDescribeFolder(t *testing.T) {
+	for _, name := range []string{"llama_tied", "llama_bfloat16", "qwen2_untied_parts"} {
+		dir := filepath.Join("testdata", "transformers", name)
+		d, err := Describe(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := Load(dir, Placement{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := loaded.Config
+		embeddings := int64(c.VocabSize * c.HiddenSize)
+		if !c.TieWordEmbeddings {
+			embeddings *= 2
+		}
+		if len(d.Problems) != 0 || d.Format != "safetensors" || d.ModelType != c.ModelType || d.Parameters != int64(loaded.NumParameters()) ||
+			d.Embeddings != embeddings || d.Rows != int64(c.VocabSize) || !slices.Equal(d.EOS, c.EOSTokenID) {
+			t.Errorf("%s: %+v", name, d)
+		}
+		kind := map[string]string{"llama_bfloat16": "bfloat16"}[name]
+		if kind == "" {
+			kind = "float32"
+		}
+		if len(d.Types) != 1 || d.Types[0].Type != kind || d.Types[0].Parameters != d.Parameters {
+			t.Errorf("%s: types %+v", name, d.Types)
+		}
+		if want := map[bool]int{false: 1, true: 3}[strings.HasSuffix(name, "parts")]; len(d.Files) != want || d.Files[0].Bytes == 0 {
+			t.Errorf("%s: files %+v", name, d.Files)
+		}
+		loaded.Free()
+	}
+}
+
+// TestDescribeUnsupported: the reason stands there, and the rest too.
+func TestDescribeUnsupported(t *testing.T) {
+	from := filepath.Join("testdata", "transformers", "llama_tied")
+	config, err := os.ReadFile(filepath.Join(from, configFilename))
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights, err := os.ReadFile(filepath.Join(from, weightsFilename))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := bytes.Replace(config, []byte(`"silu"`), []byte(`"gelu"`), 1)
+	if bytes.Equal(config, other) {
+		t.Fatal("the config has no silu to replace")
+	}
+	template := `{"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]}`
+	tokenizer := `{"model": {"type": "BPE", "vocab": {"a": 0, "b": 4}, "merges": ["a b"]},
+		"added_tokens": [{"id": 6, "content": "<end>", "special": true}, {"id": 7, "content": "<think>", "special": false}]}`
+	dir := t.TempDir()
+	write := func(name string, data []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(configFilename, other)
+	write(weightsFilename, weights)
+	write(tokenizerFilename, []byte(tokenizer))
+	write(tokenizerConfigFilename, []byte(template))
+	d, err := Describe(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := Describe(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Config != nil || len(d.Problems) != 1 || !strings.Contains(d.Problems[0], `hidden_act "gelu" is not supported`) {
+		t.Errorf("%v, %q", d.Config, d.Problems)
+	}
+	if d.ModelType != Llama || d.Parameters != whole.Parameters || d.Template != "D" || d.TemplateIn != tokenizerConfigFilename {
+		t.Errorf("%+v", d)
+	}
+	want := TokenizerFacts{Kind: "BPE", Size: 8, Merges: 1, Added: 2, Special: 1, In: tokenizerFilename}
+	got := *d.Tokenizer
+	got.texts = nil
+	if got.Kind != want.Kind || got.Size != want.Size || got.Merges != want.Merges || got.Added != want.Added || got.Special != want.Special || d.Beyond != d.Rows-8 ||
+		d.Tokenizer.Token(6) != "<end>" {
+		t.Errorf("%+v, %d beyond", got, d.Beyond)
+	}
+	write("chat_template.jinja", []byte("J"))
+	write(tokenizerFilename, []byte("{"))
+	if err := os.Remove(filepath.Join(dir, weightsFilename)); err != nil {
+		t.Fatal(err)
+	}
+	d, err = Describe(dir)
+	if err != nil || d.Template != "J" || len(d.Problems) != 3 || d.Parameters != 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	for _, path := range []string{t.TempDir(), filepath.Join(dir, configFilename), filepath.Join(dir, "absent")} {
+		if _, err := Describe(path); err == nil {
+			t.Errorf("%s is described", path)
+		}
+	}
+}
