@@ -127,8 +127,13 @@ func readConfig(fsys fs.FS) (*Config, error) {
 type source interface {
 	names() []string
 	shape(name string) ([]int64, bool)
-	// copyTo writes a tensor's elements, converted, into dst, which has its shape.
-	copyTo(name string, dst *torch.Tensor) error
+	// stored is the type that fill writes a tensor in.
+	stored(name string) (torch.DType, error)
+	// fill writes the rows of a tensor from row from on, along dimension 0, over
+	// dst: a contiguous CPU tensor of the stored type.
+	fill(name string, from int64, dst *torch.Tensor) error
+	// group is how many rows of a tensor must be read together.
+	group(name string) int64
 	// same tells whether two tensors of one shape hold the same bytes.
 	same(a, b string) (bool, error)
 	close()
@@ -160,12 +165,13 @@ func load(c Config, w source, p Placement) (d *Decoder, err error) {
 
 // read fills the parameters, whose tensors checkTensors has seen in w.
 func (d *Decoder) read(w source) error {
+	r := reading{source: w, stages: map[torch.DType]*torch.Tensor{}}
+	defer r.free()
 	for i, s := range d.slots {
 		row := int64(0)
 		for _, p := range s.parts {
 			scope := torch.NewScope()
-			dst := d.parameters[i].Tensor.Detach().Narrow(0, row, p.rows)
-			err := w.copyTo(p.name, dst)
+			err := r.copy(p.name, d.parameters[i].Tensor.Detach().Narrow(0, row, p.rows))
 			scope.Close()
 			if err != nil {
 				return err
@@ -174,6 +180,67 @@ func (d *Decoder) read(w source) error {
 		}
 	}
 	return nil
+}
+
+// pieceBytes is how much of a tensor is read at once.
+const pieceBytes = 8 << 20
+
+// reading copies tensors piece by piece. What cannot be read in place goes
+// through one stage a type: a tensor made anew for each piece would leave holes in
+// the heap, since malloc finds no room for an aligned block in one of equal size.
+type reading struct {
+	source
+	stages map[torch.DType]*torch.Tensor
+}
+
+func (r *reading) free() {
+	for _, t := range r.stages {
+		t.Free()
+	}
+}
+
+// copy writes a tensor's elements, converted, over dst, which has its shape.
+func (r *reading) copy(name string, dst *torch.Tensor) error {
+	stored, err := r.stored(name)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(floats, stored) {
+		return fmt.Errorf("tensor %q is in %v, want one of %v", name, stored, floats)
+	}
+	shape := dst.Shape()
+	rows, rowNumel := shape[0], dst.Numel()/shape[0]
+	group := r.group(name)
+	step := max(pieceBytes/(rowNumel*int64(stored.Size()))/group, 1) * group
+	for from := int64(0); from < rows; from += step {
+		scope := torch.NewScope()
+		shape[0] = min(step, rows-from)
+		piece := dst.Narrow(0, from, shape[0])
+		if dst.Device() == "cpu" && dst.DType() == stored {
+			err = r.fill(name, from, piece)
+		} else {
+			stage := r.stage(stored, shape[0]*rowNumel).View(shape...)
+			if err = r.fill(name, from, stage); err == nil {
+				piece.Copy_(stage)
+			}
+		}
+		scope.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stage is n elements of a CPU tensor that serves again and again.
+func (r *reading) stage(d torch.DType, n int64) *torch.Tensor {
+	t := r.stages[d]
+	if t == nil || t.Numel() < n {
+		t.Free()
+		t = torch.Empty(d, max(n, pieceBytes/int64(d.Size()))).Own()
+		r.stages[d] = t
+	}
+	return t.Narrow(0, 0, n)
 }
 
 // checkTensors holds the weights to exactly the tensors that the config asks for.
@@ -207,29 +274,6 @@ func checkTensors(c *Config, slots []slot, w source) error {
 			return err
 		} else if !same {
 			return fmt.Errorf("tensor %q differs from %q, though tie_word_embeddings is true in the config", name, embeddingsName)
-		}
-	}
-	return nil
-}
-
-// pieceBytes is how much of a tensor is read at once.
-const pieceBytes = 8 << 20
-
-// copyPieces fills dst from rows that read gives as a CPU tensor, from and n
-// counting along dimension 0 in steps of whole multiples of group.
-func copyPieces(dst *torch.Tensor, rowBytes, group int64, read func(from, n int64) (*torch.Tensor, error)) error {
-	rows := dst.Dim(0)
-	step := max(pieceBytes/max(rowBytes, 1)/group, 1) * group
-	for from := int64(0); from < rows; from += step {
-		scope := torch.NewScope()
-		n := min(step, rows-from)
-		piece, err := read(from, n)
-		if err == nil {
-			torch.NoGrad(func() { dst.Narrow(0, from, n).Copy_(piece) })
-		}
-		scope.Close()
-		if err != nil {
-			return err
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 type weights struct {
 	files  []*torch.Safetensors
 	holder map[string]*torch.Safetensors
+	buffer []byte
 }
 
 // openWeights opens model.safetensors, which transformers prefers too, or the parts that the index lists.
@@ -115,23 +116,28 @@ func (w *weights) shape(name string) ([]int64, bool) {
 	return f.Shape(name)
 }
 
-func (w *weights) copyTo(name string, dst *torch.Tensor) error {
+func (w *weights) stored(name string) (torch.DType, error) {
+	_, dtype, err := w.holder[name].Section(name)
+	return dtype, err
+}
+
+func (w *weights) group(string) int64 { return 1 }
+
+func (w *weights) fill(name string, from int64, dst *torch.Tensor) error {
 	section, dtype, err := w.holder[name].Section(name)
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(floats, dtype) {
-		return fmt.Errorf("tensor %q is in %v, want one of %v", name, dtype, floats)
+	bytes := dst.Numel() * int64(dtype.Size())
+	if int64(cap(w.buffer)) < bytes {
+		w.buffer = make([]byte, bytes)
 	}
-	shape := dst.Shape()
-	rowBytes := section.Size() / shape[0]
-	return copyPieces(dst, rowBytes, 1, func(from, n int64) (*torch.Tensor, error) {
-		data := make([]byte, n*rowBytes)
-		if k, err := section.ReadAt(data, from*rowBytes); k < len(data) {
-			return nil, fmt.Errorf("tensor %q: %w", name, cmp.Or(err, io.ErrUnexpectedEOF))
-		}
-		return torch.FromBytes(data, dtype, append([]int64{n}, shape[1:]...)...), nil
-	})
+	data := w.buffer[:bytes]
+	if n, err := section.ReadAt(data, from*(bytes/dst.Dim(0))); n < len(data) {
+		return fmt.Errorf("tensor %q: %w", name, cmp.Or(err, io.ErrUnexpectedEOF))
+	}
+	dst.SetBytes(data)
+	return nil
 }
 
 func (w *weights) same(a, b string) (bool, error) {

@@ -89,26 +89,39 @@ func (w *ggufWeights) shape(name string) ([]int64, bool) {
 	return slices.Clone(t.Shape), ok
 }
 
-func (w *ggufWeights) copyTo(name string, dst *torch.Tensor) error {
-	own := w.own[name]
-	shape := dst.Shape()
-	if len(shape) == 1 { // one row of the file
-		values, err := w.file.Rows(own, 0, 1)
-		if err != nil {
-			return err
-		}
-		w.unpermute(name, values, 1)
-		torch.NoGrad(func() { dst.Copy_(torch.FromFloat32(values, shape...)) })
-		return nil
+func (w *ggufWeights) stored(string) (torch.DType, error) { return torch.Float32, nil }
+
+// group keeps vectors whole, which are one row of the file, and heads, which unpermute needs.
+func (w *ggufWeights) group(name string) int64 {
+	shape, _ := w.shape(name)
+	switch {
+	case len(shape) == 1:
+		return shape[0]
+	case w.permuted(name):
+		return int64(w.config.HeadDim)
 	}
-	return copyPieces(dst, 4*shape[1], int64(w.config.HeadDim), func(from, n int64) (*torch.Tensor, error) {
-		values, err := w.file.Rows(own, from, n)
-		if err != nil {
-			return nil, err
-		}
-		w.unpermute(name, values, int(shape[1]))
-		return torch.FromFloat32(values, n, shape[1]), nil
-	})
+	return 1
+}
+
+func (w *ggufWeights) fill(name string, from int64, dst *torch.Tensor) error {
+	rows, width := int64(1), 1
+	if dst.Dims() > 1 {
+		rows, width = dst.Dim(0), int(dst.Dim(1))
+	}
+	values, err := w.file.Rows(w.own[name], from, rows)
+	if err != nil {
+		return err
+	}
+	if w.permuted(name) {
+		w.unpermute(values, width)
+	}
+	dst.SetFloat32s(values)
+	return nil
+}
+
+// permuted tells whether llama.cpp's converter reordered a tensor's rows.
+func (w *ggufWeights) permuted(name string) bool {
+	return w.config.ModelType == Llama && (strings.Contains(name, ".q_proj.") || strings.Contains(name, ".k_proj."))
 }
 
 // unpermute puts the rows of whole heads of llama's query and key projections
@@ -117,10 +130,7 @@ func (w *ggufWeights) copyTo(name string, dst *torch.Tensor) error {
 // llama.cpp turns neighbouring values of a head, Hugging Face values that are half
 // a head apart. So its converter lays row i of a head's first half at 2i and of
 // its second half at 2i+1; for qwen2 and qwen3 llama.cpp rotates as Hugging Face does.
-func (w *ggufWeights) unpermute(name string, values []float32, width int) {
-	if w.config.ModelType != Llama || !strings.Contains(name, ".q_proj.") && !strings.Contains(name, ".k_proj.") {
-		return
-	}
+func (w *ggufWeights) unpermute(values []float32, width int) {
 	size := w.config.HeadDim
 	head := make([]float32, size*width)
 	for ; len(values) > 0; values = values[size*width:] {

@@ -4,10 +4,31 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 )
+
+// TestSetBytes overwrites rows of a tensor in place, and nothing else.
+func TestSetBytes(t *testing.T) {
+	scoped(t)
+	x := Zeros(Float32, 3, 2)
+	x.Narrow(0, 1, 1).SetFloat32s([]float32{2.5, -1})
+	x.Narrow(0, 2, 1).SetBytes([]byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0x40})
+	if got := x.Float32s(); !slices.Equal(got, []float32{0, 0, 2.5, -1, 1, 2}) {
+		t.Errorf("got %v", got)
+	}
+	for name, f := range map[string]func(){
+		"size":       func() { x.SetBytes(make([]byte, 4)) },
+		"type":       func() { Zeros(BFloat16, 2).SetFloat32s([]float32{1}) },
+		"contiguous": func() { x.Transpose(0, 1).SetFloat32s(make([]float32, 6)) },
+	} {
+		if err := Try(func() error { f(); return nil }); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
 
 func TestSafetensorsRoundTrip(t *testing.T) {
 	scoped(t)

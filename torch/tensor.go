@@ -151,6 +151,20 @@ func (t *Tensor) Bytes() []byte {
 	})
 }
 
+// SetBytes overwrites the elements of a contiguous CPU tensor with data of its size, in libtorch's own layout. Unlike Copy_ it makes
+// no second tensor, and autograd does not see it.
+func (t *Tensor) SetBytes(data []byte) {
+	raise("set_bytes", ctorch.SetBytes(t.must("set_bytes"), data), t)
+}
+
+// SetFloat32s is SetBytes of a float32 tensor.
+func (t *Tensor) SetFloat32s(data []float32) {
+	if d := t.DType(); d != Float32 {
+		raise("set_float32s", "wants a float32 tensor, not "+d.String(), t)
+	}
+	t.SetBytes(asBytes(data))
+}
+
 // read hands f a contiguous CPU version of t, which dies afterwards.
 func read[T any](t *Tensor, f func(*Tensor) T) T {
 	s := NewScope()

@@ -216,6 +216,15 @@ char* mb_to_bytes(mb_tensor h, void* data, int64_t bytes) {
   });
 }
 
+char* mb_set_bytes(mb_tensor h, const void* data, int64_t bytes) {
+  return guarded([&] {
+    auto t = borrow(h);
+    TORCH_CHECK(t.is_contiguous() && t.device().is_cpu(), "copy from Go needs a contiguous CPU tensor");
+    TORCH_CHECK(static_cast<int64_t>(t.nbytes()) == bytes, "tensor has ", t.nbytes(), " bytes, given ", bytes);
+    if (bytes > 0) std::memcpy(t.data_ptr(), data, bytes);
+  });
+}
+
 void mb_free(const mb_tensor* tensors, int n) {
   for (int i = 0; i < n; i++) {
     if (tensors[i]) TensorPtr::reclaim(reinterpret_cast<c10::TensorImpl*>(tensors[i]));

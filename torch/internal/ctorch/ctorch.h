@@ -41,6 +41,7 @@ char* mb_call(void* op, const mb_value* args, int n, const int64_t* side, mb_val
 
 char* mb_from(const void* data, int64_t bytes, int dtype, const int64_t* shape, int dims, mb_tensor* out);
 char* mb_to_bytes(mb_tensor t, void* data, int64_t bytes);  // t contiguous, on the CPU
+char* mb_set_bytes(mb_tensor t, const void* data, int64_t bytes);  // likewise
 void mb_free(const mb_tensor* tensors, int n);
 // mb_meta writes dtype, device type, device index, requires_grad, is_leaf, contiguous, dims, then at most cap-7 sizes.
 void mb_meta(mb_tensor t, int64_t* meta, int cap);

@@ -21,6 +21,11 @@ func ToBytes(h Handle, data []byte) string {
 	return text(C.mb_to_bytes(C.mb_tensor(h), unsafe.Pointer(unsafe.SliceData(data)), C.int64_t(len(data))))
 }
 
+// SetBytes copies data over a contiguous CPU tensor, which has its size exactly.
+func SetBytes(h Handle, data []byte) string {
+	return text(C.mb_set_bytes(C.mb_tensor(h), unsafe.Pointer(unsafe.SliceData(data)), C.int64_t(len(data))))
+}
+
 // Free gives the references back.
 func Free(handles []Handle) {
 	if len(handles) > 0 {
