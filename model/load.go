@@ -182,8 +182,8 @@ func (d *Decoder) read(w source) error {
 	return nil
 }
 
-// pieceBytes is how much of a tensor is read at once.
-const pieceBytes = 8 << 20
+// pieceBytes is how much of a tensor is read at once; a test makes it small.
+var pieceBytes int64 = 8 << 20
 
 // reading copies tensors piece by piece. What cannot be read in place goes
 // through one stage a type: a tensor made anew for each piece would leave holes in

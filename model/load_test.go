@@ -194,6 +194,35 @@ func TestUnalignedData(t *testing.T) {
 	}
 }
 
+// TestPieces reads tensors in pieces of a few rows, as large ones are, from both formats and into another type.
+func TestPieces(t *testing.T) {
+	d := newModel(t, tiny(Llama), 9, 1)
+	whole := pieceBytes
+	t.Cleanup(func() { pieceBytes = whole })
+	for _, path := range []string{"testdata/transformers/llama_grouped_biases", "testdata/gguf/llama_grouped_biases.gguf",
+		"testdata/transformers/llama_tied", "testdata/transformers/qwen2_untied_parts"} {
+		for _, weights := range []torch.DType{torch.Float32, torch.BFloat16} {
+			var both [2]*Decoder
+			for i, size := range []int64{whole, 200} {
+				pieceBytes = size
+				d, err := Load(path, Placement{Weights: weights})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer d.Free()
+				both[i] = d
+			}
+			sameWeights(t, both[0], both[1])
+		}
+	}
+	all := rawTensors(d)
+	head := rawTensor{headName, "F32", []int64{50, 32}, slices.Clone(all[0].data)}
+	head.data[5000]++ // in a later piece
+	fsys := folder(t, d, 0)
+	fsys[weightsFilename] = &fstest.MapFile{Data: rawSafetensors(0, append(all, head))}
+	refused(t, "another head", fsys, Placement{}, "differs")
+}
+
 // TestTiedHead: small Qwen2.5 files have no lm_head (text-generation-inference
 // #2373); one that is not tied needs it (Qwen3-VL-Embedding #89).
 func TestTiedHead(t *testing.T) {

@@ -256,6 +256,9 @@ func TestExport(t *testing.T) {
 	for name, c := range map[string]Config{"llama_biases": biased, "mini": plain, "qwen2": tiny(Qwen2), "qwen3": wide, "llama3": scaled} {
 		export(t, filepath.Join(root, name), newModel(t, c, 13, 2), testTokenizer(t, c.VocabSize))
 	}
+	short := newModel(t, wide, 14, 2).CloneTo(Placement{Weights: torch.BFloat16})
+	defer short.Free()
+	export(t, filepath.Join(root, "qwen3_bfloat16"), short, testTokenizer(t, wide.VocabSize))
 	trained := "../presets/mini/teacher"
 	d, err := Load(trained, Placement{})
 	if err != nil {
@@ -278,7 +281,9 @@ func export(t *testing.T, dir string, d *Decoder, tok *tokenizer.Tokenizer) {
 	for i := range 250 {
 		out.Rows[2] = append(out.Rows[2], int32(i*i%d.Config.VocabSize))
 	}
-	out.Logits = lastLogits(d, out.Rows, 9)
+	wide := d.CloneTo(Placement{}) // transformers reads the file as float32
+	defer wide.Free()
+	out.Logits = lastLogits(wide, out.Rows, 9)
 	texts := []string{"", "<bos> w9 ; <think> w10", "w9x <bos>w9<eos>", " \u00a0w12\t\u2003;\n", "<bos", "é ;; ;"}
 	ids := make([][]int32, len(texts))
 	for i, text := range texts {
