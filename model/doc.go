@@ -1,7 +1,8 @@
 // Package model is a decoder-only transformer on libtorch: root mean square
 // normalisation, rotary positions in the half-rotation form, grouped-query
-// attention and a SwiGLU feed-forward block, as in Hugging Face's llama and
-// qwen2, whose checkpoint folders it reads and writes.
+// attention and a SwiGLU feed-forward block, as in Hugging Face's llama, qwen2
+// and qwen3, whose checkpoint folders it reads and writes. It reads GGUF files of
+// these too (package gguf).
 //
 // Hidden scores packed sequences (package align) without a dense mask over the
 // whole sequence: every token runs once through the token-wise layers, and

@@ -149,6 +149,9 @@ func TestShardedIndex(t *testing.T) {
 	bad := maps.Clone(good)
 	bad[indexFilename] = &fstest.MapFile{Data: []byte("[]")}
 	refused(t, "another JSON", bad, Placement{}, indexFilename)
+	twice := strings.Replace(string(good[indexFilename].Data), `"weight_map":{`, `"weight_map":{"`+embed+`":"`+second+`",`, 1)
+	bad[indexFilename] = &fstest.MapFile{Data: []byte(twice)}
+	refused(t, "tensor listed twice", bad, Placement{}, indexFilename, `"`+embed+`" is listed twice`)
 }
 
 // TestOneFileGoesBeforeParts: as in transformers, and Save leaves no parts behind that it did not write.

@@ -218,7 +218,7 @@ func TestGenerationConfigDecidesEOS(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, generationFilename)
-	for text, want := range map[string]TokenIDs{`{"eos_token_id": [7, 8]}`: {7, 8}, `{"eos_token_id": null}`: {3}, "": {3}} {
+	for text, want := range map[string]TokenIDs{`{"eos_token_id": [7, 8]}`: {7, 8}, `{"eos_token_id": 9}`: {9}, `{"eos_token_id": null}`: {3}, "": {3}} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

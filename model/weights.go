@@ -84,7 +84,7 @@ func readIndex(fsys fs.FS) (map[string]string, error) {
 		return nil, err
 	}
 	var index struct {
-		Map map[string]string `json:"weight_map"`
+		Map uniqueTexts `json:"weight_map"`
 	}
 	if err := json.Unmarshal(data, &index); err != nil {
 		return nil, fmt.Errorf("%s: %w", indexFilename, err)
@@ -98,6 +98,28 @@ func readIndex(fsys fs.FS) (map[string]string, error) {
 		}
 	}
 	return index.Map, nil
+}
+
+// uniqueTexts is a JSON object of texts; of two equal keys encoding/json would take the last in silence.
+type uniqueTexts map[string]string
+
+func (u *uniqueTexts) UnmarshalJSON(data []byte) error {
+	if err := json.Unmarshal(data, (*map[string]string)(u)); err != nil {
+		return err
+	}
+	d, keys := json.NewDecoder(bytes.NewReader(data)), map[string]bool{}
+	for i := 0; ; i++ {
+		token, err := d.Token()
+		if err != nil {
+			return nil // the end: the syntax has been checked
+		}
+		if key, ok := token.(string); ok && i%2 == 1 { // after the brace, keys and values take turns
+			if keys[key] {
+				return fmt.Errorf("tensor %q is listed twice", key)
+			}
+			keys[key] = true
+		}
+	}
 }
 
 func (w *weights) close() {
