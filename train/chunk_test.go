@@ -140,7 +140,7 @@ func TestChunkedNLLAndScoresEqualTheWhole(t *testing.T) {
 			what := fmt.Sprintf("tied %v, chunks of %d of %d", tied, size, n)
 			c := defaultCompute()
 			c.LogitsPerChunk = size
-			near(t, what+": loss", []float64{c.backwardNLL(d, rows, 3)}, []float64{loss}, 1e-6)
+			near(t, what+": loss", []float64{c.BackwardNLL(d, rows, 3)}, []float64{loss}, 1e-6)
 			sameGradients(t, what, gradients(d), want, 1e-6)
 			got, best := c.score(d, rows, 1)
 			for i := range got {

@@ -22,7 +22,7 @@ func needBFloat16(t *testing.T) {
 		c := Compute{Device: "cpu", DType: BFloat16}
 		x := d.CloneTo(c.Trained())
 		defer x.Free()
-		c.backwardNLL(x, drill(tinySFT(), tinyVocabulary, 0), 1)
+		c.BackwardNLL(x, drill(tinySFT(), tinyVocabulary, 0), 1)
 		return nil
 	})
 	if err != nil {

@@ -79,13 +79,24 @@ func (w Workload) actions() int64 { return int64(min(w.Calls*w.ResponseTokens, w
 // prefix and itself.
 func (w Workload) keys() int64 { return int64(w.PackedTokens) + int64(w.Calls*w.PrefixTokens) }
 
-// scores is the number of query-key pairs in a microbatch, blocks of equal length.
-func (w Workload) scores() int64 {
-	prefix, own := int64(w.PrefixTokens), int64(0)
-	if w.Calls > 0 {
-		own = max(0, (int64(w.PackedTokens)-prefix)/int64(w.Calls))
+// own is the number of tokens of a call's block, all blocks being equal.
+func (w Workload) own() int64 {
+	if w.Calls == 0 {
+		return 0
 	}
+	return max(0, int64(w.PackedTokens-w.PrefixTokens)/int64(w.Calls))
+}
+
+// scores is the number of query-key pairs in a microbatch.
+func (w Workload) scores() int64 {
+	prefix, own := int64(w.PrefixTokens), w.own()
 	return prefix*prefix + int64(w.Calls)*own*(prefix+own)
+}
+
+// causalScores are those of the scores whose key is not after the query.
+func (w Workload) causalScores() int64 {
+	prefix, own := int64(w.PrefixTokens), w.own()
+	return w.scores() - (prefix*prefix+int64(w.Calls)*own*own)/2
 }
 
 // Everything always lives; training alone has gradients.

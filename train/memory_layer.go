@@ -97,3 +97,15 @@ func castBytes(c model.Config, size int64) int64 {
 // fusedAttention tells whether attention is one operator that keeps no weights:
 // libtorch has it from 2.0, which runs on a GPU are taken to have.
 func (c Compute) fusedAttention() bool { return c.Device != "cpu" || torch.Version()[0] != '1' }
+
+// UpdateOperations is the number of floating-point operations of a forward and
+// backward pass over a microbatch: twice the weights for each token and the scores
+// of attention that causality leaves, three times over. Layers that are run again
+// are not counted.
+func UpdateOperations(c model.Config, w Workload) float64 {
+	layers := float64(c.NumHiddenLayers)
+	products := 2 * layers * float64(layerParameters(c)) * float64(w.PackedTokens)
+	attention := 4 * layers * float64(w.causalScores()) * float64(c.NumAttentionHeads*c.HeadDim)
+	head := 2 * float64(w.actions()) * float64(c.VocabSize) * float64(c.HiddenSize)
+	return 3 * (products + attention + head)
+}

@@ -207,7 +207,7 @@ func measureBackward(t *testing.T, checkpointing bool) {
 		t.Fatal(err)
 	}
 	before := processKiB(t, "VmRSS")
-	c.backwardNLL(d, []*align.Packed{packed}, 1)
+	c.BackwardNLL(d, []*align.Packed{packed}, 1)
 	fmt.Printf("measured %d\n", (processKiB(t, "VmHWM")-before)<<10)
 }
 

@@ -227,7 +227,7 @@ func (r *sftRun) update(rows []*align.Packed) (loss, norm float64) {
 	total := float64(actionCount(rows))
 	r.optimizer.ZeroGrad()
 	for _, micro := range cutPadded(rows, perMicrobatch) {
-		loss += r.c.backwardNLL(r.model, micro, total)
+		loss += r.c.BackwardNLL(r.model, micro, total)
 	}
 	norm = r.optimizer.clip(r.c.GradientNormMax)
 	r.optimizer.SetLR(r.c.LearningRate *
@@ -236,9 +236,10 @@ func (r *sftRun) update(rows []*align.Packed) (loss, norm float64) {
 	return loss, norm
 }
 
-// backwardNLL adds to the gradients that of the negative log-likelihood of all
-// actions, divided by total, and returns its sum.
-func (c Compute) backwardNLL(d *model.Decoder, rows []*align.Packed, total float64) (loss float64) {
+// BackwardNLL adds to the gradients of a decoder in the placement Trained that of
+// the negative log-likelihood of all actions of rows, divided by total, and returns
+// its sum in nats. It is what SFT does with each microbatch.
+func (c Compute) BackwardNLL(d *model.Decoder, rows []*align.Packed, total float64) (loss float64) {
 	s := torch.NewScope()
 	defer s.Close()
 	all := c.on(torch.FromInt64(actionIDs(rows), int64(actionCount(rows))))

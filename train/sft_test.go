@@ -198,7 +198,7 @@ func TestSFTLossIsOverOutputsAlone(t *testing.T) {
 			want -= float64(dist[(i-1)*tinyVocabulary+int(ids[i])])
 		}
 	}
-	near(t, "loss", []float64{defaultCompute().backwardNLL(d, calls, 1)}, []float64{want}, 1e-5)
+	near(t, "loss", []float64{defaultCompute().BackwardNLL(d, calls, 1)}, []float64{want}, 1e-5)
 }
 
 // A step's gradient is that of the mean over its output tokens, in microbatches
@@ -212,7 +212,7 @@ func TestSFTGradientIsTokenMean(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.backwardNLL(r.model, rows, float64(actionCount(rows)))
+		c.BackwardNLL(r.model, rows, float64(actionCount(rows)))
 		want := torch.GradNorm(r.optimizer.tensors)
 		_, norm := r.update(rows)
 		near(t, "gradient norm", []float64{norm}, []float64{want}, 1e-5)
