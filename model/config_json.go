@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"sort"
+	"strconv"
+	"strings"
 
 	"github.com/memopd/memopd-bench/torch"
 )
@@ -166,13 +168,14 @@ func (c *Config) marshal(weights torch.DType) ([]byte, error) {
 	if err := json.Unmarshal(data, &out); err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	rope := map[string]any{"rope_type": "default", "rope_theta": c.RopeTheta}
+	rope := map[string]any{"rope_type": "default", "rope_theta": decimal(c.RopeTheta)}
 	if s := c.RopeScaling; s != nil {
-		scaling := map[string]any{"rope_type": llama3Rope, "factor": s.Factor, "low_freq_factor": s.LowFreqFactor,
-			"high_freq_factor": s.HighFreqFactor, "original_max_position_embeddings": s.OriginalMaxPositionEmbeddings}
+		scaling := map[string]any{"rope_type": llama3Rope, "factor": decimal(s.Factor),
+			"low_freq_factor": decimal(s.LowFreqFactor), "high_freq_factor": decimal(s.HighFreqFactor),
+			"original_max_position_embeddings": s.OriginalMaxPositionEmbeddings}
 		out["rope_scaling"] = scaling // transformers 4
 		rope = maps.Clone(scaling)
-		rope["rope_theta"] = c.RopeTheta
+		rope["rope_theta"] = decimal(c.RopeTheta)
 	}
 	out["rope_parameters"] = rope
 	if c.ModelType != Llama {
@@ -186,4 +189,13 @@ func (c *Config) marshal(weights torch.DType) ([]byte, error) {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	return append(data, '\n'), nil
+}
+
+// decimal writes a whole number with a point: transformers warns of a factor that is no float.
+func decimal(v float64) json.RawMessage {
+	text := strconv.FormatFloat(v, 'g', -1, 64)
+	if !strings.ContainsAny(text, ".e") {
+		text += ".0"
+	}
+	return json.RawMessage(text)
 }

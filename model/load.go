@@ -243,41 +243,5 @@ func (r *reading) stage(d torch.DType, n int64) *torch.Tensor {
 	return t.Narrow(0, 0, n)
 }
 
-// checkTensors holds the weights to exactly the tensors that the config asks for.
-func checkTensors(c *Config, slots []slot, w source) error {
-	wanted := map[string]bool{}
-	for _, s := range slots {
-		for _, p := range s.parts {
-			wanted[p.name] = true
-			got, ok := w.shape(p.name)
-			if !ok && p.name == headName {
-				return fmt.Errorf("tensor %q is missing, and tie_word_embeddings is not true in the config; "+
-					"set it to true if the head is meant to be %q", p.name, embeddingsName)
-			}
-			if !ok {
-				return fmt.Errorf("tensor %q is missing", p.name)
-			}
-			if want := append([]int64{p.rows}, s.shape[1:]...); !slices.Equal(got, want) {
-				return fmt.Errorf("tensor %q has the shape %v, want %v", p.name, got, want)
-			}
-		}
-	}
-	for _, name := range w.names() {
-		if wanted[name] {
-			continue
-		}
-		if name != headName || !c.TieWordEmbeddings {
-			return fmt.Errorf("tensor %q is unexpected", name)
-		}
-		// A tied checkpoint may hold its head too, if it is the embedding.
-		if same, err := w.same(name, embeddingsName); err != nil {
-			return err
-		} else if !same {
-			return fmt.Errorf("tensor %q differs from %q, though tie_word_embeddings is true in the config", name, embeddingsName)
-		}
-	}
-	return nil
-}
-
 // sortedNames are the keys of a map of tensors.
 func sortedNames[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }

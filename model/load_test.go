@@ -269,6 +269,34 @@ func TestBiases(t *testing.T) {
 	refused(t, "with "+extra, fsys, Placement{}, `"`+extra+`" is unexpected`)
 }
 
+// TestInverseFrequencies: Llama 2's files hold them, which adds nothing, unless they differ.
+func TestInverseFrequencies(t *testing.T) {
+	d := newModel(t, tiny(Llama), 10, 1)
+	const name = "model.layers.2.self_attn.rotary_emb.inv_freq"
+	inverse := []float32{1, 0.1, 0.01, 0.001} // 10000^(-i/4)
+	fsys := folder(t, d, 0)
+	for _, c := range []struct {
+		raw  rawTensor
+		want string
+	}{
+		{rawTensor{name, "F32", []int64{4}, float32Bytes(inverse)}, ""},
+		{rawTensor{name, "F32", []int64{4}, float32Bytes([]float32{1, 0.1, 0.02, 0.001})}, "inverse frequency 2 is 0.02, the config makes it 0.01"},
+		{rawTensor{name, "F32", []int64{2}, float32Bytes(inverse[:2])}, "shape [2], want [4]"},
+	} {
+		fsys[weightsFilename] = &fstest.MapFile{Data: rawSafetensors(0, append(rawTensors(d), c.raw))}
+		if c.want != "" {
+			refused(t, c.want, fsys, Placement{}, name, c.want)
+			continue
+		}
+		again, err := LoadFS(fsys, Placement{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameWeights(t, d, again)
+		again.Free()
+	}
+}
+
 // TestStoredTypes reads known bytes of each type (safetensors #448: little-endian) into each type.
 func TestStoredTypes(t *testing.T) {
 	d := newModel(t, tiny(Llama), 6, 1)

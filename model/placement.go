@@ -39,9 +39,12 @@ var floats = []torch.DType{torch.Float32, torch.BFloat16, torch.Float16, torch.F
 // check reports a placement that this build and machine cannot give.
 func (p Placement) check() error {
 	p = p.withDefaults()
-	for name, d := range map[string]torch.DType{"weights": p.Weights, "compute": p.Compute} {
-		if !slices.Contains(floats, d) {
-			return fmt.Errorf("placement: %s in %v, want one of %v", name, d, floats)
+	for _, kind := range []struct {
+		name string
+		torch.DType
+	}{{"weights", p.Weights}, {"compute", p.Compute}} {
+		if !slices.Contains(floats, kind.DType) {
+			return fmt.Errorf("placement: %s in %v, want one of %v", kind.name, kind.DType, floats)
 		}
 	}
 	if err := torch.CheckDevice(p.Device); err != nil {
