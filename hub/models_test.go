@@ -317,8 +317,8 @@ func TestHostileListing(t *testing.T) {
 			return true
 		}
 		h := f.client(t)
-		if _, err := h.Model(t.Context(), Request{Model: KnownModel{Repo: tinyName}}); err == nil {
-			t.Errorf("taken: %s", body)
+		if l, err := h.List(t.Context(), Repo{ModelRepo, tinyName}, "main"); err == nil {
+			t.Errorf("taken: %s as %+v", body, l)
 		}
 		if left, _ := os.ReadDir(h.Cache); len(left) != 0 {
 			t.Errorf("%s left %v", body, left)

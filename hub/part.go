@@ -165,7 +165,8 @@ func (p *part) accept(resp *http.Response, f File) (int64, error) {
 		}
 	case http.StatusPartialContent:
 		start, whole, ok := contentRange(resp.Header.Get("Content-Range"))
-		changed := p.version.ETag != "" && now.ETag != "" && p.version.ETag != now.ETag
+		before, after := strings.TrimPrefix(p.version.ETag, "W/"), strings.TrimPrefix(now.ETag, "W/")
+		changed := before != "" && after != "" && before != after
 		if !ok || start != p.size || changed {
 			if err := p.restart(); err != nil {
 				return 0, err
