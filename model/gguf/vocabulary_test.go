@@ -113,3 +113,39 @@ func TestSmolLM2Vocabulary(t *testing.T) {
 		t.Errorf("%d %d %d %d %q", *v.BOS, *v.EOS, *v.Unknown, *v.Padding, v.ChatTemplate)
 	}
 }
+
+// TestTokenizerJSON holds the parts of the file.
+func TestTokenizerJSON(t *testing.T) {
+	v := &Vocabulary{PreTokenizer: "smollm", Tokens: []string{"<x>", "a", "b", "ab", "<tool>", "[PAD5]"},
+		Types: []TokenType{TokenControl, 1, 1, 1, TokenUserDefined, TokenUnused}, Merges: []string{"a b"}}
+	const tail = `"lstrip":false,"rstrip":false,"normalized":false,"special":`
+	const bytesStep = `{"add_prefix_space":false,"trim_offsets":false,"type":"ByteLevel","use_regex":`
+	for pre, want := range map[string]string{
+		"smollm":    `"pretokenizers":[{"individual_digits":true,"type":"Digits"},` + bytesStep + `true}]`,
+		"gpt-2":     `"pretokenizers":[` + bytesStep + `true}]`,
+		"qwen2":     `"normalizer":{"type":"NFC"}`,
+		"llama-bpe": `|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|`,
+	} {
+		v.PreTokenizer = pre
+		data, err := v.TokenizerJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{
+			want, `"vocab":{"<tool>":4,"<x>":0,"a":1,"ab":3,"b":2}`, `"merges":["a b"]`,
+			`"added_tokens":[{"id":0,"content":"<x>","single_word":false,` + tail + `true},{"id":4,"content":"<tool>","single_word":false,` + tail + `false}]`,
+		} {
+			if !strings.Contains(string(data), part) {
+				t.Errorf("%s: %s is not in %s", pre, part, data)
+			}
+		}
+	}
+	v.PreTokenizer = "tekken"
+	if _, err := v.TokenizerJSON(); err == nil || !strings.Contains(err.Error(), `"tekken" is not supported, only gpt-2, llama-bpe, qwen2, smollm`) {
+		t.Errorf("tekken: %v", err)
+	}
+	v.PreTokenizer, v.Tokens[2] = "qwen2", "a"
+	if _, err := v.TokenizerJSON(); err == nil || !strings.Contains(err.Error(), "tokens 1 and 2 are both") {
+		t.Errorf("a token twice: %v", err)
+	}
+}
