@@ -66,6 +66,11 @@ func runModelShow(w io.Writer, o modelShowOptions, name string) error {
 		return err
 	}
 	r := modelReport{Description: d}
+	if d.Tokenizer != nil {
+		if _, err := loadTokenizer(path); err != nil {
+			d.Problems = append(d.Problems, fmt.Sprintf("tokenizer: %v", err))
+		}
+	}
 	if d.Config != nil {
 		if r.Memory, err = memoryOf(*d.Config, o.Length); err != nil {
 			return err
@@ -116,7 +121,11 @@ func (r modelReport) print(w io.Writer) {
 			c.NumAttentionHeads, c.NumKeyValueHeads, c.HeadDim)
 		line("context", "%d tokens", c.MaxPositionEmbeddings)
 	}
-	line("parameters", "%d, of which embeddings %d%s", r.Parameters, r.Embeddings, r.tied())
+	if r.Parameters == 0 && r.Config != nil {
+		line("parameters", "%d by the configuration; there are no weights", train.Parameters(*r.Config))
+	} else {
+		line("parameters", "%d, of which embeddings %d%s", r.Parameters, r.Embeddings, r.tied())
+	}
 	var types []string
 	for _, t := range r.Types {
 		types = append(types, fmt.Sprintf("%s %.1f%% (%d tensors)", t.Type, 100*float64(t.Parameters)/float64(max(1, r.Parameters)), t.Tensors))

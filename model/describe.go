@@ -25,12 +25,12 @@ type Description struct {
 	Problems   []string        `json:"problems"`              // why Load refuses it, and what else could not be read
 	Files      []DescribedFile `json:"files"`                 // of the weights
 	Types      []DescribedType `json:"types"`                 // on disk, the most parameters first
-	Parameters int64           `json:"parameters"`            // on disk; tied embeddings once
+	Parameters int64           `json:"parameters"`            // on disk; tied embeddings once. 0 where the weights are away
 	Embeddings int64           `json:"embedding_parameters"`  // of these, token embeddings and a head of its own
 	Tokenizer  *TokenizerFacts `json:"tokenizer"`             // nil if there is none
 	Template   string          `json:"chat_template"`         // Jinja as it is shipped; "" if there is none
 	TemplateIn string          `json:"chat_template_in"`      // where it stands
-	Rows       int64           `json:"vocabulary_rows"`       // of the token embeddings
+	Rows       int64           `json:"vocabulary_rows"`       // of the token embeddings; those of the configuration where the weights are away
 	EOS        []int32         `json:"end_of_sequence_ids"`   // that generation ends at
 	Beyond     int64           `json:"rows_beyond_tokenizer"` // rows that no token has; 0 if either is not known
 }
@@ -77,6 +77,9 @@ func Describe(path string) (*Description, error) {
 	}
 	if d.Config != nil {
 		d.EOS = d.Config.EOSTokenID
+		if d.Rows == 0 {
+			d.Rows = int64(d.Config.VocabSize)
+		}
 	}
 	if d.Tokenizer != nil && d.Tokenizer.Size > 0 && d.Rows > 0 {
 		d.Beyond = d.Rows - int64(d.Tokenizer.Size)

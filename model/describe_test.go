@@ -109,3 +109,44 @@ func TestDescribeUnsupported(t *testing.T) {
 		}
 	}
 }
+
+// TestDescribePublished: the numbers of the published files.
+func TestDescribePublished(t *testing.T) {
+	d, err := Describe(asset(t, smolLM2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := []DescribedType{{"q4_1", 210, 106_168_320}, {"q8_0", 1, 28_311_552}, {"f32", 61, 35_136}}
+	if d.Format != "gguf" || d.Parameters != 134_515_008 || d.Embeddings != 49_152*576 || !slices.Equal(d.Types, kinds) || len(d.Problems) != 0 || !slices.Equal(d.EOS, []int32{2}) {
+		t.Errorf("%+v", d)
+	}
+	if tok := d.Tokenizer; tok.Kind != "gpt2 (smollm)" || tok.Size != 49_152 || tok.Merges != 48_900 || tok.Special != 17 || tok.Token(2) != "<|im_end|>" || d.Beyond != 0 {
+		t.Errorf("%+v", tok)
+	}
+	if !strings.Contains(d.Template, "<|im_start|>") || d.TemplateIn != "gguf" {
+		t.Errorf("template %q in %s", d.Template, d.TemplateIn)
+	}
+
+	// Qwen2.5-3B's configuration beside its tokenizer: the embeddings have 271 rows more.
+	dir := t.TempDir()
+	for _, name := range []string{tokenizerFilename, tokenizerConfigFilename} {
+		data, err := os.ReadFile(filepath.Join(asset(t, "tokenizers/qwen2.5"), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := `{"model_type": "qwen2", "vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 11008, "num_hidden_layers": 36,
+		"num_attention_heads": 16, "num_key_value_heads": 2, "rope_theta": 1e6, "tie_word_embeddings": true, "eos_token_id": 151643}`
+	if err := os.WriteFile(filepath.Join(dir, configFilename), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = Describe(dir); err != nil {
+		t.Fatal(err)
+	}
+	if tok := d.Tokenizer; d.Rows != 151_936 || d.Beyond != 271 || tok.Kind != "BPE" || tok.Merges != 151_387 || tok.Added != 22 || tok.Token(151_643) != "<|endoftext|>" {
+		t.Errorf("%d rows, %d beyond, %+v", d.Rows, d.Beyond, tok)
+	}
+}
