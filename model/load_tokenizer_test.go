@@ -31,3 +31,27 @@ func TestLoadTokenizer(t *testing.T) {
 		}
 	}
 }
+
+// TestSmolLM2Tokenizer encodes as transformers does, digits one by one, for which
+// the ids are by Hugging Face's tokenizers (transformers, reading GGUF, joins them).
+func TestSmolLM2Tokenizer(t *testing.T) {
+	tok, err := LoadTokenizer(asset(t, smolLM2))
+	if err != nil {
+		if strings.Contains(err.Error(), `model "BPE" is not supported`) {
+			t.Skip("package tokenizer has no BPE")
+		}
+		t.Fatal(err)
+	}
+	var want peer
+	readJSON(t, filepath.Join("testdata", "smollm2.json"), &want)
+	const text = "The treaty was signed in the spring, after both houses had agreed to it; its text was lost in a fire. "
+	digits := []int32{788, 216, 33, 41, 40, 36, 28, 216, 34, 37, 282, 216, 35, 32, 32, 216, 16738, 19133, 1792}
+	for text, ids := range map[string][]int32{strings.Repeat(text, 12): want.Rows[1].IDs, "In 1984, 25 of 300 ½² x": digits} {
+		if got := tok.Encode(text); !slices.Equal(got, ids) {
+			t.Errorf("%.40q: got %v, want %v", text, got, ids)
+		}
+	}
+	if token, ok := tok.Token(1); !ok || token != "<|im_start|>" {
+		t.Errorf("token 1 is %q", token)
+	}
+}
