@@ -78,7 +78,7 @@ func (v *Vocabulary) TokenizerJSON() ([]byte, error) {
 	out := map[string]any{
 		"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": all, "normalizer": nil,
 		"pre_tokenizer":  map[string]any{"type": "Sequence", "pretokenizers": append(slices.Clone(pre.steps), byteLevel(pre.split))},
-		"post_processor": byteLevel(false), "decoder": byteLevel(false),
+		"post_processor": nil, "decoder": byteLevel(false),
 		"model": map[string]any{
 			"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil, "fuse_unk": false,
 			"byte_fallback": false, "ignore_merges": pre.ignoreMerges, "vocab": vocab, "merges": v.Merges,
