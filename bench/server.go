@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/remote"
+	"github.com/memopd/memopd-bench/trace"
+)
+
+// connecting holds the settings of how a model's server is spoken to.
+type connecting struct {
+	Server     string        `flag:"server" help:"URL of a server that runs the model, such as http://localhost:8000"`
+	ServerKind string        `flag:"server-kind" help:"what the server is: vllm, sglang; for a teacher also openai, which is any with /v1/chat/completions, such as llama.cpp's"`
+	APIKeyEnv  string        `flag:"api-key-env" help:"environment variable with the server's key; empty: none"`
+	Requests   int           `flag:"requests" help:"requests to the server at once"`
+	Timeout    time.Duration `flag:"request-timeout" help:"longest wait for one answer"`
+	TriesMax   int           `flag:"request-attempts" help:"attempts of one request on timeouts, broken connections, 429 and 5xx, with pauses that double"`
+	FailedMax  int           `flag:"failures-max" help:"requests that fail for good, one after another, before the run ends"`
+}
+
+func defaultConnecting() connecting {
+	c := remote.DefaultConnection()
+	return connecting{
+		ServerKind: string(remote.VLLM), Requests: c.RequestsMax, Timeout: time.Duration(c.TimeoutSeconds) * time.Second,
+		TriesMax: c.AttemptsMax, FailedMax: c.FailuresMax,
+	}
+}
+
+// connection is how package remote takes the settings.
+func (c connecting) connection(modelName string) (remote.Connection, error) {
+	out := remote.DefaultConnection()
+	out.Model, out.RequestsMax, out.TimeoutSeconds = modelName, c.Requests, c.Timeout.Seconds()
+	out.AttemptsMax, out.FailuresMax = c.TriesMax, c.FailedMax
+	if c.APIKeyEnv == "" {
+		return out, nil
+	}
+	if out.APIKey = os.Getenv(c.APIKeyEnv); out.APIKey == "" {
+		return out, fmt.Errorf("--api-key-env: the variable %s is not set", c.APIKeyEnv)
+	}
+	return out, nil
+}
+
+// policy samples with the model behind the server. d is how that model is spoken
+// to; name is its name on the server, "" for the first that it lists.
+func (c connecting) policy(name string, processed bool, eos []int32, d *dialect, sampling trace.Sampler) (*remote.Policy, error) {
+	connection, err := c.connection(name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := remote.New(remote.Kind(c.ServerKind), c.Server, remote.Options{
+		Connection: connection, Sampler: sampling, EOS: eos, StopTexts: d.agent.Protocol.StopTags(), ProcessedLogProbs: processed,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if kept, why := p.LogProbs(); !kept {
+		note("no log-probs are recorded: %s", why)
+	}
+	return p, nil
+}
+
+// eosIDs reads the end-of-sequence ids of the model in a folder: those of
+// generation_config.json, or else of config.json.
+func eosIDs(path string) ([]int32, error) {
+	for _, name := range []string{"generation_config.json", "config.json"} {
+		data, err := os.ReadFile(filepath.Join(path, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		var c struct {
+			EOS model.TokenIDs `json:"eos_token_id"`
+		}
+		if err := json.Unmarshal(data, &c); err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Join(path, name), err)
+		}
+		if len(c.EOS) > 0 {
+			return c.EOS, nil
+		}
+	}
+	return nil, fmt.Errorf("%s names no end-of-sequence ids: a server needs a folder with config.json", path)
+}
