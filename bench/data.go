@@ -21,7 +21,7 @@ func newData() *cobra.Command {
   bench data build --source nq=nq-open-oracle.jsonl.gz --corpus passages.jsonl.gz --dir data/real
   bench data compose --inputs split=test:NQ-open.dev.jsonl --horizon q2,q8,q16 --dir data/nq`,
 	}
-	cmd.AddCommand(newDataMiniwiki(), newDataBuild(), newDataCompose(), newDataFetch())
+	cmd.AddCommand(newDataMiniwiki(), newDataBuild(), newDataCompose(), newDataFetch(), newDataSFT())
 	return cmd
 }
 
