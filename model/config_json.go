@@ -39,7 +39,8 @@ var readKeys = []string{
 var neutralKeys = []string{
 	"architectures", "_name_or_path", "name_or_path", "transformers_version", "torch_dtype", "dtype", "initializer_range",
 	"use_cache", "sliding_window", "max_window_layers", "is_llama_config", "transformers.js_config", "unsloth_version",
-	"unsloth_fixed", "_attn_implementation_autoset", "return_dict", "problem_type", "id2label", "label2id", "chunk_size_feed_forward",
+	"unsloth_fixed", "_attn_implementation_autoset", "attn_implementation", "_attn_implementation",
+	"return_dict", "problem_type", "id2label", "label2id", "chunk_size_feed_forward",
 }
 
 // ParseConfig reads the bytes of a config.json of model_type llama, qwen2 or
