@@ -67,7 +67,7 @@ func runModelShow(w io.Writer, o modelShowOptions, name string) error {
 	}
 	r := modelReport{Description: d}
 	if d.Tokenizer != nil {
-		if _, err := loadTokenizer(path); err != nil {
+		if _, err := model.LoadTokenizer(path); err != nil {
 			d.Problems = append(d.Problems, fmt.Sprintf("tokenizer: %v", err))
 		}
 	}
