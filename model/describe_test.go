@@ -44,6 +44,26 @@ func TestDescribeFolder(t *testing.T) {
 	}
 }
 
+// TestDescribeGGUF: the same numbers as of the loaded model, a head of its own included.
+func TestDescribeGGUF(t *testing.T) {
+	for name, heads := range map[string]int64{"qwen2_untied_parts": 2, "qwen3_tied": 1} {
+		path := filepath.Join("testdata", "gguf", name+".gguf")
+		d, err := Describe(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := Load(path, Placement{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := loaded.Config
+		if d.Format != "gguf" || d.Parameters != int64(loaded.NumParameters()) || d.Embeddings != heads*int64(c.VocabSize*c.HiddenSize) || d.Rows != int64(c.VocabSize) {
+			t.Errorf("%s: %+v", name, d)
+		}
+		loaded.Free()
+	}
+}
+
 // TestDescribeUnsupported: the reason stands there, and the rest too.
 func TestDescribeUnsupported(t *testing.T) {
 	from := filepath.Join("testdata", "transformers", "llama_tied")
