@@ -75,7 +75,7 @@ and is to write.
 
 Filters, in this order; each trajectory counts once, under the first that drops it:
   failed        the request or a search failed for good, or did not fit the server
-  truncated     a response was cut at the token limit
+  truncated     a response was cut at the student's token limit (--response-tokens)
   unusable      a response asked for nothing clear
   unanswered    the turns ran out
   format        with --strict: a turn without its <think> memory, or with more around it
