@@ -151,6 +151,15 @@ func TestDataSFT(t *testing.T) {
 		t.Errorf("%d rejected, %v", len(rejected), err)
 	}
 
+	// What failed is asked again, and nothing else.
+	before = w.countAsked(s)
+	w.mustBench(sftLine(s))
+	for person, n := range w.countAsked(s) {
+		if again := n - before[person]; again != map[string]int{madeUp[4].person: 2}[person] {
+			t.Errorf("%s: asked %d times more", person, again)
+		}
+	}
+
 	// Other filters would make another ledger of it.
 	if _, stderr, status := w.bench(sftLine(s) + " --min-f1 0"); status == 0 || !strings.Contains(stderr, "min-f1 was 0.8, is 0") {
 		t.Errorf("exit %d: %s", status, stderr)
