@@ -37,6 +37,7 @@ type evalOptions struct {
 	real
 	speaking
 	placing
+	serving
 }
 
 func newEval() *cobra.Command {
@@ -49,7 +50,7 @@ func newEval() *cobra.Command {
 		o = evalOptions{
 			Preset: preset, common: defaultCommon(preset), Horizon: []string{"q2"}, Split: "test", TimedTasks: 8,
 			Policy: "greedy", Temperature: 1, Update: "mem1", Baseline: "ppo",
-			speaking: speakingPreset(preset), placing: placingPreset(preset),
+			speaking: speakingPreset(preset), placing: placingPreset(preset), serving: serving{connecting: defaultConnecting()},
 		}
 		if preset == presetSmall { // a task takes many seconds
 			o.Tasks, o.TimedTasks = 16, 2
@@ -67,11 +68,16 @@ change against ppo.
 With --preset small or paper the tasks are those of real questions in --data: the
 published model, the SFT start and the runs of the preset, or the models that
 --model names. Where --data is such a folder, a scripted agent or --model can be
-evaluated on it without a preset.`,
+evaluated on it without a preset.
+
+With --server the weights are those that a vLLM or SGLang server runs, asked with
+token ids and answering with token ids; --model is then the same model's folder,
+for its tokenizer, chat template and end-of-sequence ids.`,
 		Example: `  bench eval --horizon q16
   bench eval --horizon q2,q8,q16 --variants sft,ppo,memopd --json
   bench eval --preset small --horizon q2,q8
   bench eval --preset small --model SmolLM2-135M-Instruct,runs/small/pretrain/seed-0/student
+  bench eval --preset paper --server http://localhost:8000 --server-kind vllm --model Qwen2.5-7B-Instruct
   bench eval --data data/real --horizon q2,q8 --scripted search-each`,
 	}, &o, &o.Preset, defaults, func(cmd *cobra.Command, _ []string) error { return runEval(cmd.Context(), o) })
 }
@@ -94,8 +100,8 @@ func runEval(ctx context.Context, o evalOptions) error {
 	if real {
 		return o.runReal(ctx, sampling)
 	}
-	if o.Scripted != "" || len(o.Model) > 0 || o.Index != "" {
-		return fmt.Errorf("--scripted, --model and --index are for composed tasks, and --data %s holds none (bench data build, or --preset small)", o.Data)
+	if o.Scripted != "" || len(o.Model) > 0 || o.Index != "" || o.Server != "" {
+		return fmt.Errorf("--scripted, --model, --server and --index are for composed tasks, and --data %s holds none (bench data build, or --preset small)", o.Data)
 	}
 	return o.runWiki(ctx, sampling)
 }

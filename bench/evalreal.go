@@ -133,7 +133,7 @@ func (o evalOptions) runReal(ctx context.Context, sampling trace.Sampler) error 
 	if err != nil {
 		return err
 	}
-	subjects, err := o.realSubjects()
+	subjects, err := o.realSubjects(ctx)
 	if err != nil {
 		return err
 	}
@@ -174,9 +174,13 @@ func (o evalOptions) runReal(ctx context.Context, sampling trace.Sampler) error 
 	return printEvaluation(o, rows)
 }
 
-// realSubjects lists what is evaluated on real questions: a script, the models
-// given, or the preset's.
-func (o evalOptions) realSubjects() ([]subject, error) {
+// realSubjects lists what is evaluated on real questions: a script, a server, the
+// models given, or the preset's.
+func (o evalOptions) realSubjects(ctx context.Context) ([]subject, error) {
+	if o.Server != "" {
+		s, err := o.serverSubject(ctx)
+		return []subject{s}, err
+	}
 	if o.Scripted != "" {
 		if len(o.Model) > 0 {
 			return nil, errors.New("--scripted and --model exclude each other")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/memopd/memopd-bench/datasets"
 	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/remote"
 	"github.com/memopd/memopd-bench/trace"
@@ -64,6 +66,46 @@ func (c connecting) policy(name string, processed bool, eos []int32, d *dialect,
 		note("no log-probs are recorded: %s", why)
 	}
 	return p, nil
+}
+
+// serving holds the settings of sampling through a server.
+type serving struct {
+	connecting
+	ServerModel string `flag:"server-model" help:"name of the model on the server; empty: the first that it lists"`
+	Processed   bool   `flag:"server-processed-logprobs" help:"the vLLM server runs with --logprobs-mode processed_logprobs"`
+}
+
+// serverSubject is the model that a server runs.
+func (o evalOptions) serverSubject(ctx context.Context) (subject, error) {
+	if o.Scripted != "" || len(o.Model) != 1 {
+		return subject{}, errors.New("--server needs one --model, whose tokenizer it speaks, and no --scripted")
+	}
+	path, err := locateModel(o.Model[0])
+	if err != nil {
+		return subject{}, err
+	}
+	eos, err := eosIDs(path)
+	if err != nil {
+		return subject{}, err
+	}
+	open := func(_ []datasets.Task, sampling trace.Sampler) (*opened, error) {
+		d, err := modelDialect(o.speaking, path)
+		if err != nil {
+			return nil, err
+		}
+		p, err := o.policy(o.ServerModel, o.Processed, eos, d, sampling)
+		if err != nil {
+			return nil, err
+		}
+		server, err := p.Connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		options := d.agent
+		options.ContextTokens, options.Model = server.ContextTokens, o.ServerKind+" "+server.Model
+		return &opened{policy: p, agent: options, close: func() {}}, nil
+	}
+	return subject{variant: modelName(path) + "-" + o.ServerKind, from: o.Server, open: open}, nil
 }
 
 // eosIDs reads the end-of-sequence ids of the model in a folder: those of
