@@ -142,6 +142,9 @@ func TestChatAnswers(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.name, r, err)
 			continue
 		}
+		if written, _ := c.content.(string); (chat.Stats().ClosedTags == 1) != (len(written) < len(c.text)) {
+			t.Errorf("%s: %d tags put back", c.name, chat.Stats().ClosedTags)
+		}
 		body := f.requests[0].body
 		if body["include_stop_str_in_output"] != map[Kind]any{VLLM: true}[c.kind] || body["no_stop_trim"] != map[Kind]any{SGLang: true}[c.kind] ||
 			body["max_tokens"] != 60. || body["seed"] != 9. || body["temperature"] != .7 || body["stream"] != false {

@@ -75,8 +75,12 @@ func newFake(t *testing.T, answer func(w http.ResponseWriter, r request, n int))
 			return
 		}
 		got := request{path: r.URL.Path, key: r.Header.Get("Authorization"), gone: r.Context().Done()}
-		if err := json.NewDecoder(r.Body).Decode(&got.body); err != nil {
-			t.Errorf("body: %v", err)
+		data, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client went away
+		}
+		if err := json.Unmarshal(data, &got.body); err != nil {
+			t.Errorf("body %s: %v", data, err)
 		}
 		f.mu.Lock()
 		n := len(f.requests)

@@ -187,6 +187,23 @@ func TestServerDies(t *testing.T) {
 	}
 }
 
+// Failures that are not in a row do not end a run, however many.
+func TestFailuresNowAndThen(t *testing.T) {
+	f := newFake(t, func(w http.ResponseWriter, r request, n int) {
+		if n%2 == 0 {
+			w.WriteHeader(400)
+			return
+		}
+		answerVLLM(w, r, n)
+	})
+	o := testOptions()
+	o.RequestsMax, o.FailuresMax = 1, 2
+	p := newPolicy(t, f, VLLM, o)
+	if _, err := roll(t, p, 9); err != nil || p.Stats().Failures < 5 {
+		t.Errorf("%v, stats %+v", err, p.Stats())
+	}
+}
+
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	slow := newFake(t, func(w http.ResponseWriter, r request, n int) {

@@ -207,6 +207,9 @@ func TestEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			r, err := p.answer(t.Context(), &trace.Request{Context: make([]int32, 10), MaxNewTokens: c.most, Stopped: stopper.Condition()})
+			if c.limit > 10 && kind == VLLM && f.requests[0].body["max_tokens"] != float64(c.limit-10) {
+				t.Errorf("%s: max_tokens %v, with room for %d", c.name, f.requests[0].body["max_tokens"], c.limit-10)
+			}
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) || errors.Is(err, ErrRefused) {
 					t.Errorf("%s, %s: error %v", kind, c.name, err)
