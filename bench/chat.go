@@ -1,21 +1,100 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 
+	"github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/model/gguf"
 	"github.com/memopd/memopd-bench/model/tokenizer"
 )
 
 // chatTemplateFile is Hugging Face's file of a chat template beside a model.
 const chatTemplateFile = "chat_template.jinja"
 
-// wrap makes the dialect wrap its prompts in a chat template.
-func (d *dialect) wrap(name, path string) error {
-	if name == "none" || name == "auto" || name == "" {
-		return nil
+// loadTokenizer reads the tokenizer of the model at a path.
+func loadTokenizer(path string) (*tokenizer.Tokenizer, error) { return model.LoadTokenizer(path) }
+
+// chatTemplateOf is the text of the chat template that a model brings, "" without
+// one: of its folder's chat_template.jinja, else tokenizer_config.json, else of
+// its GGUF file.
+func chatTemplateOf(path string) (string, error) {
+	file := path
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		text, err := os.ReadFile(filepath.Join(path, chatTemplateFile))
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return string(text), err
+		}
+		if text, err := configuredTemplate(filepath.Join(path, "tokenizer_config.json")); text != "" || err != nil {
+			return text, err
+		}
+		found, err := filepath.Glob(filepath.Join(path, "*.gguf"))
+		if err != nil || len(found) != 1 {
+			return "", err
+		}
+		file = found[0]
 	}
-	return fmt.Errorf("chat template %q is not known yet", name)
+	if !strings.EqualFold(filepath.Ext(file), ".gguf") {
+		return "", nil
+	}
+	f, err := gguf.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, _, err := f.String("tokenizer.chat_template")
+	return text, err
 }
 
-// loadTokenizer reads the tokenizer of the model at a path.
-func loadTokenizer(path string) (*tokenizer.Tokenizer, error) { return tokenizer.Load(path) }
+// configuredTemplate is the chat template in a tokenizer_config.json: a text, or
+// several with names, of which "default" is meant.
+func configuredTemplate(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var config struct {
+		Template json.RawMessage `json:"chat_template"`
+	}
+	if err := json.Unmarshal(data, &config); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	var text string
+	if config.Template == nil || json.Unmarshal(config.Template, &text) == nil {
+		return text, nil
+	}
+	var several []struct{ Name, Template string }
+	if err := json.Unmarshal(config.Template, &several); err != nil {
+		return "", fmt.Errorf("%s: chat_template is neither a text nor a list: %w", path, err)
+	}
+	for _, t := range several {
+		if t.Name == "default" {
+			return t.Template, nil
+		}
+	}
+	return "", nil
+}
+
+// wrap makes the dialect wrap its prompts in a chat template: the one named, or
+// with auto the one that the model brings.
+func (d *dialect) wrap(name, path string) error {
+	switch name {
+	case "none", "":
+		return nil
+	case "auto":
+		text, err := chatTemplateOf(path)
+		if err != nil || text == "" {
+			return err
+		}
+		return errors.New("its chat template is not known: name one with --chat-template, or none")
+	}
+	return fmt.Errorf("chat template %q is not known", name)
+}
