@@ -83,7 +83,7 @@ func (d *Decoder) attendCache(w *layer, i int, x *torch.Tensor, step *decodeInpu
 	} else {
 		out = step.composed(i, q)
 	}
-	return out.Reshape(step.rows, -1).Linear(w.out, w.outBias)
+	return linear(out.Reshape(step.rows, -1), w.out, w.outBias)
 }
 
 // fused lets the query heads (rows, H, E) of a key-value head be so many places of

@@ -72,25 +72,29 @@ func causalRow(ids []int32) *align.Packed {
 
 // Logits maps hidden states (A, D) to logits (A, V) in float32, V being Vocab.
 func (d *Decoder) Logits(hidden *torch.Tensor) *torch.Tensor {
-	head := d.head
-	if d.Vocab() < d.Config.VocabSize {
-		head = head.Narrow(0, 0, int64(d.Vocab()))
+	return linear(hidden.To(torch.Float32), d.liveHead().To(torch.Float32), nil)
+}
+
+// liveHead is the head's rows of the ids in Vocab.
+func (d *Decoder) liveHead() *torch.Tensor {
+	if n := int64(d.Vocab()); d.head.Dims() == 2 && n < d.head.Dim(0) {
+		return d.head.Narrow(0, 0, n)
 	}
-	return hidden.To(torch.Float32).Linear(head.To(torch.Float32), nil)
+	return d.head
 }
 
 // feedForward is down(silu(gate(h)) * up(h)) of the normalised x.
 func (w *layer) feedForward(x *torch.Tensor, eps float64) *torch.Tensor {
-	h := x.RMSNorm(w.postNorm, eps).Linear(w.gateUp, w.gateUpBias)
+	h := linear(x.RMSNorm(w.postNorm, eps), w.gateUp, w.gateUpBias)
 	both := h.Chunk(2, -1)
-	return both[0].SiLU().Mul(both[1]).Linear(w.down, w.downBias)
+	return linear(both[0].SiLU().Mul(both[1]), w.down, w.downBias)
 }
 
 // project returns the rotated queries (N, H, E) and keys (N, K, E) and the values (N, K, E).
 func (d *Decoder) project(w *layer, x *torch.Tensor, r rotation) (q, k, v *torch.Tensor) {
 	c := &d.Config
 	heads, kv, size := int64(c.NumAttentionHeads), int64(c.NumKeyValueHeads), int64(c.HeadDim)
-	qkv := x.RMSNorm(w.inputNorm, c.RMSNormEps).Linear(w.qkv, w.qkvBias).View(-1, heads+2*kv, size)
+	qkv := linear(x.RMSNorm(w.inputNorm, c.RMSNormEps), w.qkv, w.qkvBias).View(-1, heads+2*kv, size)
 	parts := qkv.SplitSizes([]int64{heads + kv, kv}, 1)
 	qk := parts[0]
 	if w.qNorm != nil {
@@ -118,5 +122,5 @@ func (d *Decoder) attend(w *layer, i int, x *torch.Tensor, p *pass, back *torch.
 	if len(outs) > 1 {
 		all = torch.Cat(outs, 0)
 	}
-	return all.IndexSelect(0, back).Linear(w.out, w.outBias)
+	return linear(all.IndexSelect(0, back), w.out, w.outBias)
 }
