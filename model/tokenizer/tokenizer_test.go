@@ -124,7 +124,7 @@ func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
 		{`"normalizer":null`, `"normalizer":{"type":"NFC"}`, `normalizer "NFC"`},
 		{`"WhitespaceSplit"`, `"ByteLevel"`, `pre_tokenizer "ByteLevel"`},
-		{`"WordLevel"`, `"BPE"`, `model "BPE"`},
+		{`"WordLevel"`, `"Unigram"`, `model "Unigram"`},
 		{`"post_processor":null`, `"post_processor":{"type":"TemplateProcessing"}`, `post_processor "TemplateProcessing"`},
 		{`"decoder":null`, `"decoder":{"type":"ByteLevel"}`, `decoder "ByteLevel"`},
 		{`"truncation":null`, `"truncation":{"max_length":3}`, "truncation"},

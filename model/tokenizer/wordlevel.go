@@ -27,12 +27,11 @@ func NewWordLevel(words []string, unk string, special ...string) (*Tokenizer, er
 		}
 		vocab[w] = int32(i)
 	}
-	t := &Tokenizer{words: wordLevel{vocab: vocab, unk: unk}}
 	id, ok := vocab[unk]
 	if !ok {
 		return nil, fmt.Errorf("tokenizer: the unknown token %q is not among the words", unk)
 	}
-	t.words.unkID = id
+	t := &Tokenizer{model: &wordLevel{vocab, unk, id}}
 	for i, w := range words {
 		for _, s := range special {
 			if s == w {
@@ -51,27 +50,20 @@ func NewWordLevel(words []string, unk string, special ...string) (*Tokenizer, er
 	return t, nil
 }
 
-// Encode splits text at white space (Unicode's White_Space property) and looks
-// each word up; added tokens are cut out first, leftmost and longest, wherever
-// they stand. No token is put in that text does not hold.
-func (t *Tokenizer) Encode(text string) []int32 {
-	var ids []int32
-	for text != "" {
-		start, end, id := t.matcher.next(text)
-		for word := range strings.FieldsSeq(text[:start]) {
-			ids = append(ids, t.words.id(word))
-		}
-		if end > start {
-			ids = append(ids, id)
-		}
-		text = text[end:]
+func (w *wordLevel) vocabulary() map[string]int32 { return w.vocab }
+
+// encode splits text at white space (Unicode's White_Space property) and looks
+// each word up.
+func (w *wordLevel) encode(ids []int32, text string) []int32 {
+	for word := range strings.FieldsSeq(text) {
+		ids = append(ids, w.id(word))
 	}
 	return ids
 }
 
-// Decode joins the tokens of ids with single spaces, special ones included. An
+// decode joins the tokens of ids with single spaces, special ones included. An
 // id without a token reads as the unknown token.
-func (t *Tokenizer) Decode(ids []int32) string {
+func (w *wordLevel) decode(t *Tokenizer, ids []int32) string {
 	var b strings.Builder
 	for i, id := range ids {
 		if i > 0 {
@@ -79,7 +71,7 @@ func (t *Tokenizer) Decode(ids []int32) string {
 		}
 		token, ok := t.Token(id)
 		if !ok {
-			token = t.words.unk
+			token = w.unk
 		}
 		b.WriteString(token)
 	}
@@ -91,35 +83,4 @@ func (w *wordLevel) id(word string) int32 {
 		return id
 	}
 	return w.unkID
-}
-
-// matcher finds added tokens in text by their first byte.
-type matcher struct {
-	byFirst [256][]addedToken // longest first
-}
-
-func newMatcher(added []addedToken) *matcher {
-	m := &matcher{}
-	for _, a := range added {
-		list := &m.byFirst[a.Content[0]]
-		at := 0
-		for at < len(*list) && len((*list)[at].Content) >= len(a.Content) {
-			at++
-		}
-		*list = append((*list)[:at:at], append([]addedToken{a}, (*list)[at:]...)...)
-	}
-	return m
-}
-
-// next returns the first added token in text as text[start:end]; without one,
-// start and end are both len(text).
-func (m *matcher) next(text string) (start, end int, id int32) {
-	for i := 0; i < len(text); i++ {
-		for _, a := range m.byFirst[text[i]] {
-			if strings.HasPrefix(text[i:], a.Content) {
-				return i, i + len(a.Content), a.ID
-			}
-		}
-	}
-	return len(text), len(text), 0
 }
