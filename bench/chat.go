@@ -82,19 +82,3 @@ func configuredTemplate(path string) (string, error) {
 	}
 	return "", nil
 }
-
-// wrap makes the dialect wrap its prompts in a chat template: the one named, or
-// with auto the one that the model brings.
-func (d *dialect) wrap(name, path string) error {
-	switch name {
-	case "none", "":
-		return nil
-	case "auto":
-		text, err := chatTemplateOf(path)
-		if err != nil || text == "" {
-			return err
-		}
-		return errors.New("its chat template is not known: name one with --chat-template, or none")
-	}
-	return fmt.Errorf("chat template %q is not known", name)
-}

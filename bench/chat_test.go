@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/memopd/memopd-bench/agent"
+	"github.com/memopd/memopd-bench/model/tokenizer"
 )
 
 // The places where published models keep their chat template.
@@ -39,6 +42,57 @@ func TestChatTemplateOf(t *testing.T) {
 	if dir := filepath.Join(os.Getenv("MEMOPD_ASSETS"), smallModel); os.Getenv("MEMOPD_ASSETS") != "" {
 		if got, err := chatTemplateOf(dir); err != nil || !strings.Contains(got, "<|im_start|>") {
 			t.Errorf("%s: %q, %v", dir, got, err)
+		}
+	}
+}
+
+// Templates are told by their text; what they wrap is the prompt alone, and text
+// that spells a mark stays text.
+func TestWrap(t *testing.T) {
+	tok, err := tokenizer.NewWordLevel(strings.Fields("<unk> <|im_start|> <|im_end|> system user assistant You are a helpful AI named SmolLM, trained by Hugging Face b"), "<unk>", "<|im_start|>", "<|im_end|>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := tokenizer.NewWordLevel([]string{"<unk>", "a"}, "<unk>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const smol, qwen = "{{ '<|im_start|>system\\nnamed SmolLM' }}", "<|im_start|> You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
+	for _, c := range []struct {
+		name, template string
+		tok            *tokenizer.Tokenizer
+		want           string // of the prompt "a b"; "": not wrapped
+		wantErr        string
+	}{
+		{"auto", smol, tok, "<|im_start|> system You are a helpful AI <unk> named SmolLM, trained by Hugging Face <|im_end|> <|im_start|> user a b <|im_end|> <|im_start|> assistant", ""},
+		{"qwen3", "", tok, "<|im_start|> user a b <|im_end|> <|im_start|> assistant", ""},
+		{"auto", "{% enable_thinking %}<|im_start|>", tok, "<|im_start|> user a b <|im_end|> <|im_start|> assistant", ""},
+		{"none", smol, tok, "", ""},
+		{"auto", "", tok, "", ""},
+		{"auto", "[INST]", tok, "", "not among the known ones"},
+		{"auto", qwen, plain, "", "has no <|im_start|>"},
+		{"chatty", smol, tok, "", "known: auto, none, smollm2"},
+	} {
+		dir := t.TempDir()
+		if c.template != "" {
+			if err := os.WriteFile(filepath.Join(dir, chatTemplateFile), []byte(c.template), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d := newDialect(c.tok, agent.MEM1())
+		err := d.wrap(c.name, dir)
+		if (err == nil) != (c.wantErr == "") || err != nil && !strings.Contains(err.Error(), c.wantErr) {
+			t.Errorf("%s of %q: %v, want %q", c.name, c.template, err, c.wantErr)
+		}
+		got := ""
+		if d.agent.EncodePrefix != nil {
+			got = c.tok.Decode(d.agent.EncodePrefix("a b"))
+		}
+		if got != c.want {
+			t.Errorf("%s of %q: %q, want %q", c.name, c.template, got, c.want)
+		}
+		if kept := d.chatTemplate != ""; kept != (c.template != "" && c.want != "") {
+			t.Errorf("%s of %q: template kept: %v", c.name, c.template, kept)
 		}
 	}
 }
