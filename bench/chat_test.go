@@ -64,7 +64,7 @@ func TestWrap(t *testing.T) {
 		want           string // of the prompt "a b"; "": not wrapped
 		wantErr        string
 	}{
-		{"auto", smol, tok, "<|im_start|> system You are a helpful AI <unk> named SmolLM, trained by Hugging Face <|im_end|> <|im_start|> user a b <|im_end|> <|im_start|> assistant", ""},
+		{"auto", smol, tok, "<|im_start|> system You are a helpful AI assistant named SmolLM, trained by Hugging Face <|im_end|> <|im_start|> user a b <|im_end|> <|im_start|> assistant", ""},
 		{"qwen3", "", tok, "<|im_start|> user a b <|im_end|> <|im_start|> assistant", ""},
 		{"auto", "{% enable_thinking %}<|im_start|>", tok, "<|im_start|> user a b <|im_end|> <|im_start|> assistant", ""},
 		{"none", smol, tok, "", ""},

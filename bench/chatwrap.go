@@ -58,10 +58,13 @@ func (d *dialect) wrap(name, path string) error {
 	for _, c := range chatTemplates {
 		fits := !slices.ContainsFunc(c.marks, func(mark string) bool { return !strings.Contains(text, mark) })
 		if c.name == name || name == "auto" && fits {
+			if err := d.use(c); err != nil {
+				return err
+			}
 			if fits {
 				d.chatTemplate = text
 			}
-			return d.use(c)
+			return nil
 		}
 		names = append(names, c.name)
 	}
