@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/model/tokenizer"
 	"github.com/memopd/memopd-bench/train"
 )
 
@@ -169,7 +170,11 @@ func (r modelReport) printTokenizer(line func(name, format string, args ...any))
 		line("chat template", "none")
 		return
 	}
-	line("chat template", "%d characters of %s", len(r.Template), r.TemplateIn)
+	known := "not recognised"
+	if c, ok := tokenizer.DetectChatTemplate(r.Template); ok {
+		known = c.Name()
+	}
+	line("chat template", "%s, %d characters of %s", known, len(r.Template), r.TemplateIn)
 }
 
 func orUnknown(text string) string {
