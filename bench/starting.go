@@ -56,7 +56,9 @@ func (o trainOptions) place(role, given, fresh string) (string, error) {
 
 // startingModels loads the student and, unless the variant has none, the teacher.
 func (o trainOptions) startingModels(at places, e *environment) (student, teacher *model.Decoder, err error) {
-	if student, err = o.load(presets.Student, at.student, o.Compute.Trained(), e); err != nil {
+	// In the host's memory and float32: the run copies what it trains, and what it
+	// keeps frozen, to where it wants them.
+	if student, err = o.load(presets.Student, at.student, model.Placement{}, e); err != nil {
 		return nil, nil, fmt.Errorf("student: %w", err)
 	}
 	if o.Teacher == train.TeacherNone {
