@@ -64,7 +64,7 @@ func (o trainOptions) startingModels(at places, e *environment) (student, teache
 	if o.Teacher == train.TeacherNone {
 		return student, nil, nil
 	}
-	if teacher, err = o.load(presets.Teacher, at.teacher, o.Compute.Frozen(), e); err != nil {
+	if teacher, err = o.load(presets.Teacher, at.teacher, o.AtRest(), e); err != nil {
 		student.Free()
 		return nil, nil, fmt.Errorf("teacher: %w", err)
 	}

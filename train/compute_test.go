@@ -122,6 +122,30 @@ func TestMemorySettingsChangeNothing(t *testing.T) {
 	}
 }
 
+// A model at rest is used as it is; with frozen models kept away that is the host,
+// in the type that the run computes in.
+func TestModelsAtRestAreNotCopied(t *testing.T) {
+	c := PaperPPO()
+	if p := c.AtRest(); p.Device != "cpu" || p.Weights != torch.BFloat16 {
+		t.Errorf("at rest the paper's teacher has the placement %+v", p)
+	}
+	c.OffloadFrozen = false
+	if p := c.AtRest(); p != c.Frozen() || p.Device != "cuda" {
+		t.Errorf("not kept away, the teacher has the placement %+v", p)
+	}
+	c = tinyPPO(TeacherAligned)
+	d := tinyModel(t, 1)
+	if z := c.freeze(d); z.own || z.decoder != d {
+		t.Error("a model that is where the run wants it was copied")
+	}
+	c.DType = BFloat16
+	z := c.freeze(d)
+	defer z.free()
+	if !z.own || z.decoder.Parameters()[0].Tensor.DType() != torch.BFloat16 {
+		t.Errorf("the copy is %v, in %v", z.own, z.decoder.Parameters()[0].Tensor.DType())
+	}
+}
+
 // SFT in bf16 learns what it learns in float32, and resumes to the bit.
 func TestBFloat16SFT(t *testing.T) {
 	needBFloat16(t)

@@ -15,14 +15,21 @@ type frozen struct {
 	c       Compute
 }
 
+// AtRest is the placement of reference and teacher between their uses: that of
+// Frozen, or the host's memory with OffloadFrozen.
+func (c PPOConfig) AtRest() model.Placement {
+	p := c.Frozen()
+	if c.OffloadFrozen {
+		p.Device = "cpu"
+	}
+	return p
+}
+
 // freeze takes a model as a constant of the run. It is copied unless it is stored
 // where and as the run wants it.
 func (c PPOConfig) freeze(d *model.Decoder) *frozen {
 	z := &frozen{decoder: d, away: c.OffloadFrozen, c: c.Compute}
-	want := c.Frozen()
-	if z.away {
-		want.Device = "cpu"
-	}
+	want := c.AtRest()
 	if !samePlacement(d.Placement(), want) {
 		z.decoder, z.own = d.CloneTo(want), true
 	}

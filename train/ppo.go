@@ -23,7 +23,7 @@ type Rollout func(ctx context.Context, step int, policy *model.Decoder, seed uin
 type PPOParts struct {
 	// Initial holds the SFT weights: the policy and a decoder critic start from
 	// them, and it stays as it is, the frozen reference. Models in the placement of
-	// the configuration's Frozen are used as they are, others are copied to it.
+	// the configuration's AtRest are used as they are, others are copied to it.
 	Initial *model.Decoder
 	// Teacher is nil exactly when the configuration says none. Its tokenizer is the
 	// student's, and so is its Vocab.
