@@ -57,21 +57,24 @@ func TestWrap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const smol, qwen = "{{ '<|im_start|>system\\nnamed SmolLM' }}", "<|im_start|> You are Qwen, created by Alibaba Cloud. You are a helpful assistant."
+	const smol = `{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system
+You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>
+' }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant' }}{% endif %}`
+	const wrapped = "<|im_start|> system You are a helpful AI assistant named SmolLM, trained by Hugging Face <|im_end|> <|im_start|> user a b <|im_end|> <|im_start|> assistant"
 	for _, c := range []struct {
 		name, template string
 		tok            *tokenizer.Tokenizer
 		want           string // of the prompt "a b"; "": not wrapped
 		wantErr        string
 	}{
-		{"auto", smol, tok, "<|im_start|> system You are a helpful AI assistant named SmolLM, trained by Hugging Face <|im_end|> <|im_start|> user a b <|im_end|> <|im_start|> assistant", ""},
+		{"auto", smol, tok, wrapped, ""},
+		{"smollm2", smol, tok, wrapped, ""},
 		{"qwen3", "", tok, "<|im_start|> user a b <|im_end|> <|im_start|> assistant", ""},
-		{"auto", "{% enable_thinking %}<|im_start|>", tok, "<|im_start|> user a b <|im_end|> <|im_start|> assistant", ""},
 		{"none", smol, tok, "", ""},
 		{"auto", "", tok, "", ""},
 		{"auto", "[INST]", tok, "", "not among the known ones"},
-		{"auto", qwen, plain, "", "has no <|im_start|>"},
-		{"chatty", smol, tok, "", "known: auto, none, smollm2"},
+		{"qwen2.5", "", plain, "", "<|im_start|>"},
+		{"chatty", smol, tok, "", "known: auto, none, qwen2.5"},
 	} {
 		dir := t.TempDir()
 		if c.template != "" {
