@@ -3,7 +3,7 @@ model/lm_speed_test.go. lm_speed.sh compares the two.
 
     python3 scripts/peers/lm_speed.py CHECKPOINT [pattern]
 
-Prints a line a case: name, seconds by the clock, seconds of CPU time. Each case runs once to warm up, then once timed.
+Prints a line a case: name, seconds by the clock, seconds of CPU time. Before all, one short generation warms up; then each case runs once.
 """
 import re
 import sys
@@ -51,10 +51,10 @@ def main():
     transformers.logging.set_verbosity_error()
     model = transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1], dtype=torch.float32)
     pattern = re.compile(sys.argv[2] if len(sys.argv) > 2 else "")
+    generate(model, 1, 32, 2, "dynamic")
     for name, run in cases(model):
         if not pattern.search(name):
             continue
-        run()
         start, cpu = time.perf_counter(), time.process_time()
         run()
         print(f"{name}\t{time.perf_counter() - start:.4f}\t{time.process_time() - cpu:.4f}", flush=True)
