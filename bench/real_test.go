@@ -184,11 +184,7 @@ func (w workplace) noGoldsIn(ledger, tokens string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	all, err := trace.ReadAll(filepath.Join(w.dir, ledger))
-	if err != nil || len(all) == 0 {
-		w.t.Fatalf("%d trajectories, %v", len(all), err)
-	}
-	for _, tr := range all {
+	for _, tr := range w.ledger(ledger) {
 		prefix := tok.Decode(tr.Prefix)
 		for _, m := range madeUp {
 			if strings.Contains(prefix, m.river) || strings.Contains(prefix, m.town) {
@@ -196,6 +192,15 @@ func (w workplace) noGoldsIn(ledger, tokens string) {
 			}
 		}
 	}
+}
+
+func (w workplace) ledger(name string) []*trace.Trajectory {
+	w.t.Helper()
+	all, err := trace.ReadAll(filepath.Join(w.dir, name))
+	if err != nil || len(all) == 0 {
+		w.t.Fatalf("%s: %d trajectories, %v", name, len(all), err)
+	}
+	return all
 }
 
 func (w workplace) file(name string) []byte {
