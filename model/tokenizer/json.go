@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // file is tokenizer.json. The parts that are not held here stay raw so that
@@ -136,7 +134,7 @@ func (f *file) bpe(t *Tokenizer) error {
 		return err
 	}
 	if !isNull(f.Normalizer) {
-		t.normalize = norm.NFC.String
+		t.normalize = nfc
 	}
 	var bytes bool
 	var err error
