@@ -71,15 +71,6 @@ func (c *cache) read(layer int, rows, tokens int64) (k, v *torch.Tensor) {
 	return part(c.keys[layer]), part(c.values[layer])
 }
 
-// row is a copy of the first tokens places of a row of a layer, (tokens, K, E) each.
-func (c *cache) row(layer, row, tokens int) (k, v *torch.Tensor) {
-	heads := int64(c.decoder.Config.NumKeyValueHeads)
-	part := func(t *torch.Tensor) *torch.Tensor {
-		return t.Select(0, int64(row)).Narrow(0, 0, int64(tokens)).Clone().View(int64(tokens), heads, c.width/heads)
-	}
-	return part(c.keys[layer]), part(c.values[layer])
-}
-
 // move copies the first tokens places of row from over row to.
 func (c *cache) move(from, to, tokens int) {
 	s := torch.NewScope()

@@ -87,7 +87,7 @@ func (p *preTokenizerPart) step() (s step, bytes bool, err error) {
 func (p *preTokenizerPart) split() (step, error) {
 	s := split{removed: p.Behavior == "Removed", invert: p.Invert}
 	if p.Behavior != "Removed" && p.Behavior != "Isolated" {
-		return nil, fmt.Errorf("Split: behavior %q is not supported, only Isolated and Removed", p.Behavior)
+		return nil, fmt.Errorf("step Split: behavior %q is not supported, only Isolated and Removed", p.Behavior)
 	}
 	if text, ok := p.Pattern["String"]; ok && len(p.Pattern) == 1 && text != "" {
 		s.find = func(in string, from int) (start, end int) {
@@ -100,11 +100,11 @@ func (p *preTokenizerPart) split() (step, error) {
 	}
 	regex, ok := p.Pattern["Regex"]
 	if !ok || len(p.Pattern) != 1 {
-		return nil, fmt.Errorf("Split: pattern %v is not supported", p.Pattern)
+		return nil, fmt.Errorf("step Split: pattern %v is not supported", p.Pattern)
 	}
 	compiled, err := compile(regex)
 	if err != nil {
-		return nil, fmt.Errorf("Split: %w", err)
+		return nil, fmt.Errorf("step Split: %w", err)
 	}
 	s.find = compiled.next
 	return s, nil

@@ -15,7 +15,7 @@ export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MEMOPD_LM_SPEE
 go test -c -o "$work/model.test" ./model
 MEMOPD_LM_OUT=$work/lm "$work/model.test" -test.run 'TestExportLM$'
 export MEMOPD_LM="$work/lm"
-for round in $(seq "$rounds"); do
+for _ in $(seq "$rounds"); do
   "$python" scripts/peers/lm_speed.py "$work/lm" "$pattern" 2>/dev/null | sed 's/^/python\t/' >> "$work/all"
   "$work/model.test" -test.run '^$' -test.bench "BenchmarkLM/$pattern" -test.benchtime 1x |
     awk '/^BenchmarkLM/ {

@@ -14,7 +14,7 @@ export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 go test -c -o "$work/torch.test" ./torch
 echo "Go: libtorch $("$work/torch.test" -test.run 'TestRuntime$' -test.v | sed -n 's/.*libtorch version: //p' | head -1)" \
      "| Python: torch $("$python" -c 'import torch; print(torch.__version__)') | rounds: $rounds"
-for round in $(seq "$rounds"); do
+for _ in $(seq "$rounds"); do
   "$python" scripts/peers/torch_ops.py "$seconds" | sed 's/^/python\t/' >> "$work/all"
   "$work/torch.test" -test.run '^$' -test.bench BenchmarkOps -test.benchtime "${seconds}s" |
     awk '/^BenchmarkOps/ {
