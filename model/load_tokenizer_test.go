@@ -1,6 +1,9 @@
 package model
 
 import (
+	"compress/gzip"
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,9 +40,6 @@ func TestLoadTokenizer(t *testing.T) {
 func TestSmolLM2Tokenizer(t *testing.T) {
 	tok, err := LoadTokenizer(asset(t, smolLM2))
 	if err != nil {
-		if strings.Contains(err.Error(), "is not supported") {
-			t.Skip("package tokenizer has no BPE")
-		}
 		t.Fatal(err)
 	}
 	var want peer
@@ -53,5 +53,56 @@ func TestSmolLM2Tokenizer(t *testing.T) {
 	}
 	if token, ok := tok.Token(1); !ok || token != "<|im_start|>" {
 		t.Errorf("token 1 is %q", token)
+	}
+}
+
+// TestSmolLM2Vectors holds the vocabulary of the published GGUF file to Hugging
+// Face's tokenizers, by scripts/peers/tokenizer_vectors.py.
+func TestSmolLM2Vectors(t *testing.T) {
+	tok, err := LoadTokenizer(asset(t, smolLM2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join("tokenizer", "testdata", "published.json.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Strings    []string
+		Tokenizers map[string]struct {
+			Text, Special map[int][]int32
+			Decoded       map[int]string
+		}
+	}
+	if err := json.NewDecoder(z).Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	want := file.Tokenizers["smollm2"]
+	if len(want.Text) < 1000 || len(want.Special) < 20 {
+		t.Fatalf("%d texts, %d with special tokens", len(want.Text), len(want.Special))
+	}
+	for i, ids := range want.Text {
+		text := file.Strings[i]
+		if got := tok.Encode(text); !slices.Equal(got, ids) {
+			t.Errorf("Encode(%.80q) = %v, want %v", text, got, ids)
+		}
+		back, ok := want.Decoded[i]
+		if !ok {
+			back = text
+		}
+		if got := tok.Decode(ids); got != back {
+			t.Errorf("Decode(Encode(%.80q)) = %.80q, want %.80q", text, got, back)
+		}
+		if special, ok := want.Special[i]; ok {
+			ids = special
+		}
+		if got := tok.EncodeSpecial(text); !slices.Equal(got, ids) {
+			t.Errorf("EncodeSpecial(%.80q) = %v, want %v", text, got, ids)
+		}
 	}
 }

@@ -48,7 +48,8 @@ func (m *matcher) find(text string, from int) (at int, found *addedToken) {
 // split hands out the text in order: pieces of plain text with the id -1, and
 // added tokens with theirs. A token takes white space beside it along where it is
 // marked lstrip or rstrip. A special token stays plain text unless special is set;
-// as with Hugging Face, no other token is looked for within it.
+// as with Hugging Face, no other token is looked for within it. Also as there, a
+// token within white space that one before it took along is found nevertheless.
 func (m *matcher) split(text string, special bool, yield func(piece string, id int32)) {
 	done := 0
 	for at := 0; ; {
@@ -62,16 +63,16 @@ func (m *matcher) split(text string, special bool, yield func(piece string, id i
 			continue
 		}
 		if a.LStrip {
-			start = len(strings.TrimRightFunc(text[:start], unicode.IsSpace))
+			start = max(len(strings.TrimRightFunc(text[:start], unicode.IsSpace)), done)
 		}
 		if a.RStrip {
 			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
 		}
-		if start = max(start, done); start > done {
+		if done < start {
 			yield(text[done:start], -1)
 		}
 		yield(text[start:end], a.ID)
-		done, at = end, max(at, end)
+		done = end
 	}
 	if done < len(text) {
 		yield(text[done:], -1)

@@ -94,7 +94,7 @@ func category(name string) (func(rune) bool, error) {
 // isNumeric is Rust's char::is_numeric, which the Digits pre-tokenizer asks:
 // the category N, by the tables of Unicode 17.0.
 func isNumeric(r rune) bool {
-	return r < 0x80 && r >= '0' && r <= '9' || r >= 0x80 && (numeric16(r) || r >= 0x11de0 && r <= 0x11de9)
+	return r < 0x80 && r >= '0' && r <= '9' || r >= 0x80 && (numeric16(r) || r >= 0x11de0 && r <= 0x11de9 || r >= 0x16ff4 && r <= 0x16ff6)
 }
 
 var numeric16, _ = category("N")

@@ -224,6 +224,9 @@ func (t *Tokenizer) finish() error {
 		if err := set(a.ID, a.Content); err != nil {
 			return err
 		}
+		if a.Normalized && t.normalize != nil { // it is decoded as it is found
+			t.byID[a.ID] = t.normalize(a.Content)
+		}
 	}
 	t.exact, t.normalized = newMatcher(t.added, t.normalize)
 	return nil
