@@ -49,7 +49,7 @@ const laterJoined = 0x11938
 func longestMarks(text string) (longest int, later bool) {
 	run := 0
 	for _, r := range text {
-		if r < firstMark || !unicode.Is(unicode.M, r) {
+		if r < firstMark || !counted(r) {
 			run = 0
 			later = later || r == laterJoined
 			continue
@@ -59,6 +59,14 @@ func longestMarks(text string) (longest int, later bool) {
 		later = later || unicode.Is(laterMarks, r) || r == 0x11930
 	}
 	return longest, later
+}
+
+// counted tells whether golang.org/x/text may count a character among the marks in
+// a row: beside marks, the vowels and ends of Hangul syllables in all their forms,
+// such as the U+3160 that Korean writes for weeping, and the voicing marks of
+// halfwidth Katakana.
+func counted(r rune) bool {
+	return unicode.Is(unicode.M, r) || r >= 0x1100 && r <= 0x11ff || r >= 0x3131 && r <= 0x318e || r >= 0xff9e && r <= 0xffdc
 }
 
 // mark is a decomposed character with its canonical combining class.
