@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -360,7 +361,14 @@ func TestBPERefusals(t *testing.T) {
 		}, "empty vocabulary"},
 		"added where others are": {func(f, _ map[string]any) { f["added_tokens"].([]any)[0].(map[string]any)["id"] = 9 }, "id 9 belongs to"},
 		"empty added token":      {func(f, _ map[string]any) { f["added_tokens"].([]any)[0].(map[string]any)["content"] = "" }, "empty token"},
-		"added twice":            {func(f, _ map[string]any) { a := f["added_tokens"].([]any); f["added_tokens"] = append(a, a[0]) }, "twice"},
+		"added behind a gap":     {func(f, _ map[string]any) { f["added_tokens"].([]any)[0].(map[string]any)["id"] = 560 }, "has the id 560, which Hugging Face's tokenizers would take for 556"},
+		"added in another order": {func(f, _ map[string]any) {
+			first := f["added_tokens"].([]any)[0].(map[string]any)
+			second := maps.Clone(first)
+			second["id"], second["content"] = 557, "<|other|>"
+			f["added_tokens"] = []any{second, first}
+		}, "has the id 557, which Hugging Face's tokenizers would take for 556"},
+		"added twice": {func(f, _ map[string]any) { a := f["added_tokens"].([]any); f["added_tokens"] = append(a, a[0]) }, "twice"},
 	} {
 		if _, err := Parse(patch(t, "gpt2", c.change)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q in it", name, err, c.want)

@@ -75,8 +75,10 @@ func ChatTemplateNamed(name string) (ChatTemplate, error) {
 	return ChatTemplate{}, fmt.Errorf("chat template %q is not known, only %s", name, strings.Join(ChatTemplateNames(), ", "))
 }
 
-// DetectChatTemplate recognises the Jinja text that a published model brings, and
-// is false where it could write otherwise than one of the named templates.
+// DetectChatTemplate recognises the Jinja text that a published model brings by
+// signs in it, and is false for the relatives known to write otherwise than one of
+// the named templates. It does not run the text, so a copy that was altered
+// between the signs can pass for the published one.
 func DetectChatTemplate(jinja string) (ChatTemplate, bool) {
 	jinja = strings.TrimSpace(jinja)
 	for _, c := range chatTemplates {

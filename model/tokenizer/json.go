@@ -80,8 +80,8 @@ func Parse(data []byte) (*Tokenizer, error) {
 			return nil, fmt.Errorf("tokenizer: added token %q: single_word is not supported", a.Content)
 		}
 	}
-	sort.SliceStable(f.AddedTokens, func(i, j int) bool { return f.AddedTokens[i].ID < f.AddedTokens[j].ID })
-	t := &Tokenizer{added: f.AddedTokens}
+	t := &Tokenizer{added: slices.Clone(f.AddedTokens)}
+	sort.SliceStable(t.added, func(i, j int) bool { return t.added[i].ID < t.added[j].ID })
 	var err error
 	switch kind := typeOf(f.Model); kind {
 	case `"WordLevel"`:
@@ -94,7 +94,29 @@ func Parse(data []byte) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t, t.finish()
+	if err := t.finish(); err != nil {
+		return nil, err
+	}
+	if err := f.numbering(t.model.vocabulary()); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// numbering refuses ids of added tokens that Hugging Face's tokenizers would pass
+// over: those that the model lacks they number from its size on, as they stand.
+func (f *file) numbering(vocab map[string]int32) error {
+	next := int32(len(vocab))
+	for _, a := range f.AddedTokens {
+		if _, ok := vocab[a.Content]; ok {
+			continue
+		}
+		if a.ID != next {
+			return fmt.Errorf("tokenizer: added token %q has the id %d, which Hugging Face's tokenizers would take for %d", a.Content, a.ID, next)
+		}
+		next++
+	}
+	return nil
 }
 
 // refuse names a part that asks for something, unless it is of a type listed.
