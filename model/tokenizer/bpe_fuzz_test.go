@@ -121,10 +121,13 @@ func FuzzBPERoundTrip(f *testing.F) {
 // FuzzBPEParse holds that no file makes Parse panic, and that what it takes is
 // written, read back and encodes alike.
 func FuzzBPEParse(f *testing.F) {
+	const steps = `{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"a+|b"},"behavior":"Isolated"},` +
+		`{"type":"Digits","individual_digits":true},{"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]}`
 	for _, name := range []string{"qwen", "added"} {
-		f.Add(patch(f, name, func(_, m map[string]any) { // short, so that changes reach all parts
+		f.Add(patch(f, name, func(file, m map[string]any) { // short, so that changes reach all parts, and quick to read
 			vocab := m["vocab"].(map[string]any)
 			m["vocab"], m["merges"] = map[string]any{"a": vocab["a"], "b": vocab["b"], "ab": 9}, []any{"a b"}
+			file["pre_tokenizer"] = json.RawMessage(steps)
 		}))
 	}
 	const texts = "ab <|endoftext|>a\u0301b  <both> b\xff"
