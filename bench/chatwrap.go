@@ -33,6 +33,7 @@ func (d *dialect) wrap(name, path string) error {
 	if err := d.use(c); err != nil {
 		return err
 	}
+	note("prompts are wrapped in the chat template %s", c.Name())
 	if known && brought == c {
 		d.chatTemplate = text
 	}

@@ -152,7 +152,7 @@ func (o evalOptions) runReal(ctx context.Context, sampling trace.Sampler) error 
 	for _, file := range files {
 		tasks, err := readTasks(file, o.Tasks)
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: make it with bench data build --dir %s", err, o.Data)
+			return fmt.Errorf("%w: no such tasks were made; bench data build --horizon makes them, in another folder if this one has an index", err)
 		}
 		if err != nil {
 			return err

@@ -104,7 +104,7 @@ func (r evalRun) evaluate(ctx context.Context, s subject) ([]results.TaskRow, er
 	}
 	options := opened.agent
 	options.Update, options.Sampler = update, r.sampling
-	bar := newProgress(fmt.Sprintf("%s seed %d %s (tasks)", s.variant, s.seed, r.horizon), int64(len(r.tasks)+timed))
+	bar := newProgress(fmt.Sprintf("%s seed %d %s (tasks, %d of them once more for the time)", s.variant, s.seed, r.horizon, timed), int64(len(r.tasks)+timed))
 	result, err := eval.Run(ctx, eval.Options{
 		Policy: opened.policy, Searcher: r.searcher, Agent: options, Tasks: r.tasks, TimedTasks: timed,
 		Progress: func(done, total int) { bar.set(int64(done)) },

@@ -27,10 +27,11 @@ func main() {
 		stop()
 	}()
 	if err := newRoot().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
 		if errors.Is(err, context.Canceled) {
+			fmt.Fprintln(os.Stderr, "bench: interrupted:", err)
 			os.Exit(130)
 		}
+		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }

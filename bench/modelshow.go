@@ -80,10 +80,14 @@ func runModelShow(w io.Writer, o modelShowOptions, name string) error {
 	if o.JSON {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
-		return e.Encode(r)
+		err = e.Encode(r)
+	} else {
+		r.print(w)
 	}
-	r.print(w)
-	return nil
+	if err == nil && d.Config == nil {
+		return fmt.Errorf("%s cannot be used: %s", path, strings.Join(d.Problems, "; "))
+	}
+	return err
 }
 
 // memoryOf reckons both stages with the settings of preset paper, PPO without a

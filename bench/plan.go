@@ -108,9 +108,12 @@ func (o planOptions) check() error {
 	if o.Stage != "ppo" && o.Stage != "sft" {
 		return unknownName("stage", o.Stage, []string{"ppo", "sft"})
 	}
-	for name, n := range map[string]int{"calls": o.Calls, "response-tokens": o.ResponseTokens, "rows": o.Rows, "context-tokens": o.ContextTokens, "prompts-per-step": o.PromptsPerStep} {
-		if n < 1 {
-			return fmt.Errorf("%s is %d, want at least 1", name, n)
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"calls", o.Calls}, {"response-tokens", o.ResponseTokens}, {"rows", o.Rows}, {"context-tokens", o.ContextTokens}, {"prompts-per-step", o.PromptsPerStep}} {
+		if f.value < 1 {
+			return fmt.Errorf("%s is %d, want at least 1", f.name, f.value)
 		}
 	}
 	if o.Length < 0 || o.PrefixTokens < 0 {

@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/memopd/memopd-bench/datasets"
@@ -108,26 +105,14 @@ func (o evalOptions) serverSubject(ctx context.Context) (subject, error) {
 	return subject{variant: modelName(path) + "-" + o.ServerKind, from: o.Server, open: open}, nil
 }
 
-// eosIDs reads the end-of-sequence ids of the model in a folder: those of
-// generation_config.json, or else of config.json.
+// eosIDs are the end-of-sequence ids of the model at a path.
 func eosIDs(path string) ([]int32, error) {
-	for _, name := range []string{"generation_config.json", "config.json"} {
-		data, err := os.ReadFile(filepath.Join(path, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		var c struct {
-			EOS model.TokenIDs `json:"eos_token_id"`
-		}
-		if err := json.Unmarshal(data, &c); err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(path, name), err)
-		}
-		if len(c.EOS) > 0 {
-			return c.EOS, nil
-		}
+	d, err := model.Describe(path)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("%s names no end-of-sequence ids: a server needs a folder with config.json", path)
+	if len(d.EOS) == 0 {
+		return nil, fmt.Errorf("%s names no end-of-sequence ids, which a server's outputs are held to", path)
+	}
+	return d.EOS, nil
 }

@@ -40,7 +40,7 @@ func qwen25(hidden, layers, heads, kv, ffn, vocab int, tied bool) model.Config {
 func shapeOf(name string) (model.Config, error) {
 	known := []string{"mini/student", "mini/teacher"}
 	for _, p := range published {
-		if p.name == name {
+		if p.name == strings.TrimSuffix(name, "-Instruct") { // of the same shape
 			return p.config, nil
 		}
 		known = append(known, p.name)
