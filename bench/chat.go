@@ -9,16 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/model/gguf"
-	"github.com/memopd/memopd-bench/model/tokenizer"
 )
 
 // chatTemplateFile is Hugging Face's file of a chat template beside a model.
 const chatTemplateFile = "chat_template.jinja"
-
-// loadTokenizer reads the tokenizer of the model at a path.
-func loadTokenizer(path string) (*tokenizer.Tokenizer, error) { return model.LoadTokenizer(path) }
 
 // chatTemplateOf is the text of the chat template that a model brings, "" without
 // one: of its folder's chat_template.jinja, else tokenizer_config.json, else of

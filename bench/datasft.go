@@ -199,24 +199,11 @@ var sftFree = []string{
 
 // sameSettings compares the settings with those of an earlier run's report.
 func (o sftOptions) sameSettings(earlier any) error {
-	before, err := settings(earlier)
-	if err != nil {
-		return err
+	differences, err := changedSettings(earlier, &o, func(name string) bool { return slices.Contains(sftFree, name) })
+	if err == nil && differences != "" {
+		err = fmt.Errorf("%s was begun with other settings: %s; choose another --out", o.Out, differences)
 	}
-	now, err := settings(json.RawMessage(mustConfigJSON(&o)))
-	if err != nil {
-		return err
-	}
-	var differences []string
-	for _, f := range fields(&o) {
-		if was, ok := before[f.name]; ok && was != now[f.name] && !slices.Contains(sftFree, f.name) {
-			differences = append(differences, fmt.Sprintf("%s was %s, is %s", f.name, was, now[f.name]))
-		}
-	}
-	if differences != nil {
-		return fmt.Errorf("%s was begun with other settings: %s; choose another --out", o.Out, strings.Join(differences, "; "))
-	}
-	return nil
+	return err
 }
 
 // newTeaching opens the ledgers and reads what they hold.

@@ -70,7 +70,7 @@ func modelDialect(s speaking, path string) (*dialect, error) {
 	if err != nil {
 		return nil, err
 	}
-	tok, err := loadTokenizer(path)
+	tok, err := model.LoadTokenizer(path)
 	if err != nil {
 		return nil, err
 	}

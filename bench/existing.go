@@ -62,28 +62,34 @@ func (o trainOptions) existing(dir string) (done bool, err error) {
 // sameSettings compares the settings with those that a run was begun with. An
 // unfinished run may be taken further than it was meant to go.
 func (o trainOptions) sameSettings(run *trainRun) error {
-	before, err := settings(run.Manifest.Config)
-	if err != nil {
-		return err
+	differences, err := changedSettings(run.Manifest.Config, &o, func(name string) bool {
+		return slices.Contains(freeSettings, name) || name == "steps" && !run.Finished
+	})
+	if err == nil && differences != "" {
+		err = errors.New(differences)
 	}
-	now, err := settings(json.RawMessage(mustConfigJSON(&o)))
+	return err
+}
+
+// changedSettings lists how options differ from an earlier run's, but for those
+// that are free to; "" where they do not. A setting that was not there then is
+// passed over.
+func changedSettings(earlier, options any, free func(name string) bool) (string, error) {
+	before, err := settings(earlier)
 	if err != nil {
-		return err
+		return "", err
+	}
+	now, err := settings(json.RawMessage(mustConfigJSON(options)))
+	if err != nil {
+		return "", err
 	}
 	var differences []string
-	for _, f := range fields(&o) {
-		name := f.name
-		if slices.Contains(freeSettings, name) || name == "steps" && !run.Finished {
-			continue
-		}
-		if was, ok := before[name]; ok && was != now[name] {
-			differences = append(differences, fmt.Sprintf("%s was %s, is %s", name, was, now[name]))
+	for _, f := range fields(options) {
+		if was, ok := before[f.name]; ok && was != now[f.name] && !free(f.name) {
+			differences = append(differences, fmt.Sprintf("%s was %s, is %s", f.name, was, now[f.name]))
 		}
 	}
-	if differences != nil {
-		return errors.New(strings.Join(differences, "; "))
-	}
-	return nil
+	return strings.Join(differences, "; "), nil
 }
 
 // settings are a configuration's values as JSON text, by name.

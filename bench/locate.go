@@ -40,7 +40,7 @@ func locateModel(name string) (string, error) {
 // loadModel loads a model that speaks a tokenizer's ids; ids that no tokenizer
 // writes are taken out of its vocabulary.
 func loadModel(path string, p model.Placement, tok *tokenizer.Tokenizer) (*model.Decoder, error) {
-	own, err := loadTokenizer(path)
+	own, err := model.LoadTokenizer(path)
 	if err != nil {
 		return nil, err
 	}

@@ -209,13 +209,7 @@ func (c *Chat) answer(ctx context.Context, r *trace.Request) (*trace.Response, e
 		if err := parse(text, &answer); err != nil {
 			return err
 		}
-		if err := serverSaid(answer.Error); err != nil {
-			return err
-		}
-		if len(answer.Choices) == 0 {
-			return passing{error: errors.New("the answer has no choices")}
-		}
-		return nil
+		return checkChoices(answer.Error, len(answer.Choices))
 	})
 	if err != nil {
 		return nil, err

@@ -197,3 +197,15 @@ func serverSaid(field []byte) error {
 	}
 	return nil
 }
+
+// checkChoices is serverSaid, and that there is a choice; a server without one may
+// have one the next time.
+func checkChoices(failed []byte, choices int) error {
+	if err := serverSaid(failed); err != nil {
+		return err
+	}
+	if choices == 0 {
+		return passing{error: errors.New("the answer has no choices")}
+	}
+	return nil
+}

@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -67,13 +66,7 @@ func (p *Policy) askVLLM(ctx context.Context, r *trace.Request, tokens int) (*sa
 		if err := parse(text, &answer); err != nil {
 			return err
 		}
-		if err := serverSaid(answer.Error); err != nil {
-			return err
-		}
-		if len(answer.Choices) == 0 {
-			return passing{error: errors.New("the answer has no choices")}
-		}
-		return nil
+		return checkChoices(answer.Error, len(answer.Choices))
 	})
 	if err != nil {
 		return nil, 0, err
