@@ -185,7 +185,9 @@ func TestServerDies(t *testing.T) {
 	for _, tr := range got {
 		calls += len(tr.Calls)
 	}
-	if n := f.asked(); calls != 4 || n > 4+2*3+2 {
+	// Two requests may fail before the last good answer arrives and ends their row, three
+	// more end the run, and one is out by then; each is tried twice.
+	if n := f.asked(); calls != 4 || n > 4+2*(2+3+1) {
 		t.Errorf("%d calls recorded, %d requests", calls, n)
 	}
 }
