@@ -14,11 +14,23 @@ type Action struct {
 	Teacher bool  // in the teacher mask
 }
 
-// Block is one call's own part of a packed sequence: the physical tokens
-// [Start, End). Its positions go on from the prefix.
+// Spurious tells a position that only a wrong action mask takes for an action:
+// nothing was sampled there.
+func (a Action) Spurious() bool { return a.Token < 0 }
+
+// Range is a run of physical places [Start, End).
+type Range struct{ Start, End int }
+
+// Block is a run of tokens [Start, End) with one visibility: each sees the places
+// of Sees and the earlier tokens of the block. Call is the call whose tokens they
+// are, -1 for those of several.
 type Block struct {
 	Call       int
 	Start, End int
+
+	// Sees are the places before Start that the block's tokens attend to, ranges in
+	// order and apart. Nil: the task prefix; empty: none.
+	Sees []Range
 }
 
 // Packed is one compiled sequence. Tokens [0, PrefixLength) are the task
