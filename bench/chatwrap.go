@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/model/tokenizer"
 )
 
@@ -13,7 +14,7 @@ func (d *dialect) wrap(name, path string) error {
 	if name == "none" || name == "" {
 		return nil
 	}
-	text, err := chatTemplateOf(path)
+	text, err := model.ChatTemplate(path)
 	if err != nil || text == "" && name == "auto" {
 		return err
 	}

@@ -89,5 +89,5 @@ func (d *dialect) saveModel(dir string, m *model.Decoder) error {
 	if d.chatTemplate == "" {
 		return nil
 	}
-	return os.WriteFile(filepath.Join(dir, chatTemplateFile), []byte(d.chatTemplate), 0o644)
+	return os.WriteFile(filepath.Join(dir, model.ChatTemplateFile), []byte(d.chatTemplate), 0o644)
 }

@@ -121,11 +121,11 @@ func TestRealQuestionsWithChatTemplate(t *testing.T) {
 	if err := m.Save(filepath.Join(w.dir, "tiny"), tok); err != nil {
 		t.Fatal(err)
 	}
-	w.write("tiny/"+chatTemplateFile, smolTemplate)
+	w.write("tiny/"+model.ChatTemplateFile, smolTemplate)
 	const small = " --preset small --data real --response-tokens 320 "
 	w.mustBench("pretrain" + small + "--model tiny --steps 2 --tokens-per-step 4096 --tokens-per-microbatch 4096 --examples-per-pool 4")
 	for _, role := range []string{"student", "teacher"} {
-		if got := string(w.file("runs/small/pretrain/seed-0/" + role + "/" + chatTemplateFile)); got != smolTemplate {
+		if got := string(w.file("runs/small/pretrain/seed-0/" + role + "/" + model.ChatTemplateFile)); got != smolTemplate {
 			t.Errorf("the %s's chat template is %q", role, got)
 		}
 	}
@@ -143,7 +143,7 @@ func TestRealQuestionsWithChatTemplate(t *testing.T) {
 			t.Errorf("prompt %q", prompt)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(w.dir, "runs/small/memopd/seed-0/model", chatTemplateFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(w.dir, "runs/small/memopd/seed-0/model", model.ChatTemplateFile)); err != nil {
 		t.Error(err)
 	}
 }

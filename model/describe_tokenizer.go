@@ -31,17 +31,9 @@ func (d *Description) tokenizerOfFolder(fsys fs.FS) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		d.problem(err)
 	}
-	const template = "chat_template.jinja"
-	if data, err := fs.ReadFile(fsys, template); err == nil {
-		d.Template, d.TemplateIn = string(data), template
-		return
-	}
-	data, err = fs.ReadFile(fsys, tokenizerConfigFilename)
-	if err != nil {
-		return
-	}
-	if d.Template = templateIn(data); d.Template != "" {
-		d.TemplateIn = tokenizerConfigFilename
+	text, in, err := folderTemplate(fsys)
+	if d.problem(err); text != "" {
+		d.Template, d.TemplateIn = text, in
 	}
 }
 
@@ -82,31 +74,6 @@ func tokenizerJSON(data []byte) (*TokenizerFacts, error) {
 	return t, nil
 }
 
-// templateIn is the chat template of a tokenizer_config.json: one text, or named
-// ones of which "default" counts.
-func templateIn(data []byte) string {
-	var file struct {
-		Template json.RawMessage `json:"chat_template"`
-	}
-	if json.Unmarshal(data, &file) != nil {
-		return ""
-	}
-	var text string
-	if json.Unmarshal(file.Template, &text) == nil {
-		return text
-	}
-	var named []struct{ Name, Template string }
-	if json.Unmarshal(file.Template, &named) != nil {
-		return ""
-	}
-	for _, n := range named {
-		if n.Name == "default" {
-			return n.Template
-		}
-	}
-	return ""
-}
-
 // ggufSpecial are the token types of GGUF that text never becomes: control and
 // unused tokens.
 var ggufSpecial = map[int64]bool{3: true, 5: true}
@@ -137,7 +104,7 @@ func (d *Description) tokenizerOfGGUF(f *gguf.File) {
 		}
 	}
 	d.Tokenizer = t
-	if d.Template, ok, err = f.String("tokenizer.chat_template"); ok {
+	if d.Template, ok, err = f.String(ggufTemplate); ok {
 		d.TemplateIn = "gguf"
 	}
 	d.problem(err)
