@@ -6,12 +6,13 @@ package align
 
 // Action is one sampled token in a compiled sequence.
 type Action struct {
-	Call    int   // index of the call that sampled it
-	Token   int   // index in that call's output
-	ID      int32 // the sampled token id
-	Index   int   // physical place of its original occurrence
-	Predict int   // physical place whose logits predict it
-	Teacher bool  // in the teacher mask
+	Trajectory int   // index of the sample that it is of; 0 where there is but one
+	Call       int   // index of the call that sampled it
+	Token      int   // index in that call's output, -1 for what was never sampled
+	ID         int32 // the sampled token id
+	Index      int   // physical place of its original occurrence
+	Predict    int   // physical place whose logits predict it
+	Teacher    bool  // in the teacher mask
 }
 
 // Spurious tells a position that only a wrong action mask takes for an action:
@@ -28,20 +29,20 @@ type Block struct {
 	Call       int
 	Start, End int
 
-	// Sees are the places before Start that the block's tokens attend to, ranges in
-	// order and apart. Nil: the task prefix; empty: none.
+	// Sees are the places before Start that the block's tokens attend to: ranges that
+	// hold something, in order, none over another. Nil: the task prefix; empty: none.
 	Sees []Range
 }
 
 // Packed is one compiled sequence. Tokens [0, PrefixLength) are the task
-// prefix, once; each block follows as a run of tokens that sees the prefix and
-// its own earlier tokens alone. A causal row (one call, or the persistent
-// history) is a Packed with one block.
+// prefix, once; the blocks follow, and partition the rest. A causal row (one
+// call, or the persistent history) is a Packed with one block that sees the
+// prefix.
 type Packed struct {
 	TrajectoryID string
 	IDs          []int32
 	Positions    []int32
 	PrefixLength int
 	Blocks       []Block
-	Actions      []Action // ordered by call, then token
+	Actions      []Action // ordered by trajectory, call and token
 }

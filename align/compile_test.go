@@ -55,7 +55,7 @@ func TestCompileByHand(t *testing.T) {
 	if m := got.TeacherMask(); !slices.Equal(m, teacher) {
 		t.Errorf("teacher mask %v, want %v", m, teacher)
 	}
-	stats := align.Stats{Blocks: 2, StoredTokens: 10, SeparateTokens: 12, Actions: 5, TeacherActions: 3}
+	stats := align.Stats{Calls: 2, Blocks: 2, StoredTokens: 10, SeparateTokens: 12, Actions: 5, TeacherActions: 3}
 	if got.Stats() != stats {
 		t.Errorf("stats %+v, want %+v", got.Stats(), stats)
 	}

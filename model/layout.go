@@ -46,9 +46,10 @@ func count(start, length int) []int64 {
 	return list
 }
 
-// newLayout lays packed sequences out. A sequence with at most one block is one
-// causal row; any other is a causal row for its prefix and one row a block. It
-// returns the flat start of each sequence too.
+// newLayout lays packed sequences out. One whose only block sees the whole prefix
+// is one causal row; any other is a causal row for its prefix and one row a block,
+// whose keys are the places that it sees. It returns the flat start of each
+// sequence too.
 func newLayout(batch []*align.Packed) (*layout, []int, error) {
 	l := &layout{}
 	var spans []span
@@ -63,23 +64,41 @@ func newLayout(batch []*align.Packed) (*layout, []int, error) {
 			l.ids = append(l.ids, int64(id))
 			l.positions = append(l.positions, p.Positions[j])
 		}
-		if len(p.Blocks) <= 1 {
-			spans = append(spans, span{start: start, length: len(p.IDs)})
-			continue
-		}
-		if p.PrefixLength > 0 {
-			spans = append(spans, span{start: start, length: p.PrefixLength})
-		}
-		prefix := count(start, p.PrefixLength)
-		for _, b := range p.Blocks {
-			spans = append(spans, span{start + b.Start, b.End - b.Start, prefix})
-		}
+		spans = appendSpans(spans, p, start)
 	}
 	l.group(spans)
 	return l, starts, nil
 }
 
-// check reports a sequence whose blocks do not partition the tokens after the prefix.
+// appendSpans appends the attention rows of a sequence whose flat tokens begin at start.
+func appendSpans(spans []span, p *align.Packed, start int) []span {
+	if causal(p) {
+		return append(spans, span{start: start, length: len(p.IDs)})
+	}
+	if p.PrefixLength > 0 {
+		spans = append(spans, span{start: start, length: p.PrefixLength})
+	}
+	prefix := count(start, p.PrefixLength)
+	for _, b := range p.Blocks {
+		keys := prefix
+		if b.Sees != nil {
+			keys = nil
+			for _, r := range b.Sees {
+				keys = append(keys, count(start+r.Start, r.End-r.Start)...)
+			}
+		}
+		spans = append(spans, span{start + b.Start, b.End - b.Start, keys})
+	}
+	return spans
+}
+
+// causal tells whether each token of a sequence sees all before it.
+func causal(p *align.Packed) bool {
+	return len(p.Blocks) == 0 || len(p.Blocks) == 1 && p.SeenBefore(&p.Blocks[0]) == p.Blocks[0].Start
+}
+
+// check reports a sequence whose blocks do not partition the tokens after the
+// prefix, or see what is not there.
 func check(p *align.Packed) error {
 	if len(p.IDs) == 0 || len(p.Positions) != len(p.IDs) {
 		return fmt.Errorf("%d ids and %d positions", len(p.IDs), len(p.Positions))
@@ -88,6 +107,13 @@ func check(p *align.Packed) error {
 	for _, b := range p.Blocks {
 		if b.Start != end || b.End <= b.Start {
 			return fmt.Errorf("block of call %d is [%d, %d), want a start at %d", b.Call, b.Start, b.End, end)
+		}
+		seen := 0
+		for _, r := range b.Sees {
+			if r.Start < seen || r.End <= r.Start || r.End > b.Start {
+				return fmt.Errorf("block of call %d at %d sees [%d, %d): want ranges in order, apart and before the block", b.Call, b.Start, r.Start, r.End)
+			}
+			seen = r.End
 		}
 		end = b.End
 	}

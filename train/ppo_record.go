@@ -92,7 +92,7 @@ func (r *ppoRun) recordBatch(m *Record, b *stepBatch) {
 	var calls, penalised float64
 	var behaviour, sampler, reference, values, returns []float32
 	for _, x := range b.samples {
-		calls += float64(len(x.packed.Blocks))
+		calls += float64(x.packed.Stats().Calls)
 		penalised += x.reward
 		behaviour, sampler = append(behaviour, x.behaviour...), append(sampler, x.sampler...)
 		reference = append(reference, x.reference...)
