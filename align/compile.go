@@ -23,6 +23,12 @@ type Options struct {
 	MaxCallTokens int
 	// Teacher chooses the teacher mask among the sampled tokens, nil: all.
 	Teacher Teacher
+	// PrefixOnly stores nothing once but the task prefix, as MemOPD's own packing:
+	// for Compile, whose states are the same either way.
+	PrefixOnly bool
+	// ThinkLength is how many of a call's output tokens are its memory, the rest
+	// being its action: for MEM1, which treats them apart. Nil: all of them.
+	ThinkLength func(t *trace.Trajectory, call int) int
 }
 
 // Compile packs all calls of a trajectory in one sequence: the task prefix once,
@@ -37,6 +43,11 @@ func Compile(t *trace.Trajectory, o Options) (*Packed, error) {
 	if r := validate(t, o); r != nil {
 		return nil, r
 	}
+	return blocks(t, o)
+}
+
+// blocks stores the prefix once, then a block a call.
+func blocks(t *trace.Trajectory, o Options) (*Packed, error) {
 	b := newBuilder(t, o)
 	for k := range t.Calls {
 		if len(t.Calls[k].Output) > 0 {
@@ -86,9 +97,7 @@ func Persistent(t *trace.Trajectory, o Options) (*Packed, error) {
 		b.output(k)
 		b.context(t.Calls[k].Observation)
 	}
-	last := b.p.Actions[len(b.p.Actions)-1].Index + 1
-	b.p.IDs, b.p.Positions = b.p.IDs[:last], b.p.Positions[:last]
-	b.p.Blocks[0].End = last
+	b.cut()
 	return b.finish()
 }
 
@@ -145,6 +154,18 @@ func (b *builder) token(id int32) {
 	b.p.Positions = append(b.p.Positions, int32(b.p.PrefixLength+len(b.p.IDs)-block.Start))
 	b.p.IDs = append(b.p.IDs, id)
 	block.End = len(b.p.IDs)
+}
+
+// cut takes off what follows the last action.
+func (b *builder) cut() {
+	end := b.p.Actions[len(b.p.Actions)-1].Index + 1
+	b.p.IDs, b.p.Positions = b.p.IDs[:end], b.p.Positions[:end]
+	n := len(b.p.Blocks)
+	for b.p.Blocks[n-1].Start >= end {
+		n--
+	}
+	b.p.Blocks = b.p.Blocks[:n]
+	b.p.Blocks[n-1].End = end
 }
 
 func (b *builder) finish() (*Packed, error) {

@@ -24,6 +24,12 @@ func Layouts() []Layout {
 		{"aligned", "each call's ids, positions and visibility in one packed sequence", one(Compile)},
 		{"calls", "one row a call: the states of the rollout themselves", Calls},
 		{"persistent", "the flattened history: marching positions, all earlier tokens visible", one(Persistent)},
+		{"visibility", "each call's ids and positions, but all earlier tokens visible", corrupted(seeAll)},
+		{"positions", "each call's ids and visibility, but positions that march on from call to call", corrupted(march)},
+		{"both", "each call's ids, but marching positions and all earlier tokens visible", corrupted(seeAll, march)},
+		{"mem1", "the flattened history under the mask and positions of MEM1's published training", one(MEM1)},
+		{"trajectory-mask", "each call's state, but observations taken for actions too", one(TrajectoryMask)},
+		{"response-mask", "each call's state, but observations and context copies taken for actions too", one(ResponseMask)},
 	}
 }
 

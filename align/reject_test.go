@@ -65,10 +65,11 @@ func TestRejections(t *testing.T) {
 }
 
 func layouts(t *trace.Trajectory, o align.Options) map[string]error {
-	_, compile := align.Compile(t, o)
-	_, calls := align.Calls(t, o)
-	_, persistent := align.Persistent(t, o)
-	return map[string]error{"compile": compile, "calls": calls, "persistent": persistent}
+	errs := map[string]error{}
+	for _, l := range align.Layouts() {
+		_, errs[l.Name] = l.Rows(t, o)
+	}
+	return errs
 }
 
 // TestLimits stands at each limit and one below it.
@@ -78,14 +79,14 @@ func TestLimits(t *testing.T) {
 		layout  string
 		refused align.Reason // "" when it is taken
 	}{
-		{align.Options{MaxPackedTokens: 10}, "compile", ""},
-		{align.Options{MaxPackedTokens: 9}, "compile", align.ReasonPackedTokens},
+		{align.Options{MaxPackedTokens: 10}, "aligned", ""},
+		{align.Options{MaxPackedTokens: 9}, "aligned", align.ReasonPackedTokens},
 		{align.Options{MaxPackedTokens: 8}, "persistent", ""},
 		{align.Options{MaxPackedTokens: 7}, "persistent", align.ReasonPackedTokens},
 		{align.Options{MaxPackedTokens: 8}, "calls", ""},
 		{align.Options{MaxPackedTokens: 7}, "calls", align.ReasonPackedTokens},
-		{align.Options{MaxCallTokens: 8}, "compile", ""},
-		{align.Options{MaxCallTokens: 7}, "compile", align.ReasonCallTokens},
+		{align.Options{MaxCallTokens: 8}, "aligned", ""},
+		{align.Options{MaxCallTokens: 7}, "aligned", align.ReasonCallTokens},
 		{align.Options{MaxCallTokens: 7}, "calls", align.ReasonCallTokens},
 		{align.Options{MaxCallTokens: 7}, "persistent", align.ReasonCallTokens},
 	} {
