@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/memopd/memopd-bench/torch/internal/safetensors"
+	"github.com/memopd/memopd-bench/torch/safetensors"
 )
 
 // formatTypes are the types that files and libtorch 1.13 share, by the format's names.

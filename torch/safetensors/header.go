@@ -1,4 +1,4 @@
-// Package safetensors reads and writes the header of a safetensors file: pure Go, without tensors. The format is that of
+// Package safetensors reads and writes safetensors files in pure Go, without libtorch. The format is that of
 // github.com/huggingface/safetensors: eight bytes with the header's length, a JSON object, and the data.
 package safetensors
 
