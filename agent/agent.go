@@ -35,6 +35,6 @@ type Policy interface {
 // Tokenizer turns text to ids and back. Encode adds no special tokens of its
 // own; Decode is used for parsing alone, never to make ids again.
 type Tokenizer interface {
+	Decoder
 	Encode(text string) []int32
-	Decode(ids []int32) string
 }

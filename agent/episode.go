@@ -197,7 +197,7 @@ func (e *Episode) Abort(why trace.End, err error) {
 // prepare makes the next call's context, or ends the episode if it does not fit.
 func (e *Episode) prepare() {
 	var err error
-	segments := e.opts.Update.Retain(e.traj.Calls)
+	segments := e.opts.Update.Retain(e.traj.Calls, e.opts.Tokenizer)
 	e.context, e.spans, err = Assemble(e.traj.Prefix, e.traj.Calls, segments)
 	if err != nil {
 		e.end(trace.EndUpdate, fmt.Errorf("context update %s, call %d: %w", e.traj.Agent, len(e.traj.Calls), err))

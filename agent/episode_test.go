@@ -184,7 +184,7 @@ func TestUpdateThatErrs(t *testing.T) {
 type badUpdate struct{}
 
 func (badUpdate) Name() string { return "bad" }
-func (badUpdate) Retain(calls []trace.Call) []Segment {
+func (badUpdate) Retain(calls []trace.Call, _ Decoder) []Segment {
 	if len(calls) == 0 {
 		return nil
 	}

@@ -65,19 +65,23 @@ func (b babbler) action() string {
 	return "<search>noge</search>"
 }
 
+// allUpdates are the rules of property tests.
+var allUpdates = []Update{
+	MEM1Update{}, FullUpdate{}, FullResponseUpdate{}, SuffixUpdate{IDs: 1}, SuffixUpdate{IDs: 30},
+	SummaryUpdate{}, WindowUpdate{Turns: 1}, WindowUpdate{Turns: 3}, RefreshUpdate{},
+}
+
 // Whatever a model writes and wherever the limits are, the record is valid and a
 // ledger gives it back.
 func TestAnyEpisodeIsValid(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	ends := map[trace.End]int{}
+	ends, parts := map[trace.End]int{}, map[string]int{}
 	var all []*trace.Trajectory
-	for range 40 {
+	for range 80 {
 		o := miniOptions()
 		o.Tokenizer = chars{}
 		o.Protocol.NewTokens = 1 + r.IntN(120)
-		if r.IntN(2) == 0 {
-			o.Update = FullUpdate{}
-		}
+		o.Update = allUpdates[r.IntN(len(allUpdates))]
 		if r.IntN(2) == 0 {
 			o.ContextTokens = 200 + r.IntN(600)
 		}
@@ -91,6 +95,26 @@ func TestAnyEpisodeIsValid(t *testing.T) {
 	}
 	for _, tr := range all {
 		ends[tr.End]++
+		for _, c := range tr.Calls[min(1, len(tr.Calls)):] {
+			// Nothing but the first call does without the newest observation, and
+			// nothing at all without the task.
+			newest := c.Spans[len(c.Spans)-1]
+			if newest.Origin != trace.OriginObservation || newest.FromCall != c.Index-1 || newest.Offset != 0 || c.Spans[0].Origin != trace.OriginPrefix {
+				t.Errorf("%s, call %d: spans %+v", tr.Agent, c.Index, c.Spans)
+			}
+			for _, s := range c.Spans {
+				if s.Origin == trace.OriginRetained && s.End-s.Start < len(tr.Calls[s.FromCall].Output) {
+					parts[tr.Agent]++
+				}
+			}
+		}
+	}
+	for _, u := range allUpdates {
+		_, suffix := u.(SuffixUpdate)
+		_, summary := u.(SummaryUpdate)
+		if cuts := parts[u.Name()] > 0; cuts != (suffix || summary) {
+			t.Errorf("%s: cuts %d outputs", u.Name(), parts[u.Name()])
+		}
 	}
 	for _, end := range []trace.End{trace.EndAnswered, trace.EndTurnLimit, trace.EndUnusable, trace.EndContext, trace.EndRetrieval} {
 		if ends[end] == 0 {
@@ -111,10 +135,13 @@ func TestAnyEpisodeIsValid(t *testing.T) {
 // FuzzEpisode gives one text as every response.
 func FuzzEpisode(f *testing.F) {
 	for _, tc := range parseCases {
-		f.Add(tc.text)
+		for i := range allUpdates {
+			f.Add(tc.text, byte(i))
+		}
 	}
-	f.Fuzz(func(t *testing.T, text string) {
+	f.Fuzz(func(t *testing.T, text string, update byte) {
 		o := miniOptions()
+		o.Update = allUpdates[int(update)%len(allUpdates)]
 		o.Tokenizer = chars{}
 		policy := NewScript(chars{}, map[string][]string{miniTask.ID: strings.Split(strings.Repeat(text+"\x00", 6), "\x00")})
 		out, err := Rollout(t.Context(), policy, miniWorld, o, miniTask)

@@ -4,12 +4,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// Whole episodes, both protocols and both updates, as people read them.
+// Whole episodes, both protocols and every update, as people read them.
 func TestGoldenTranscripts(t *testing.T) {
 	english := Task{ID: "hotpot-1", Questions: []string{"Who founded the employer of Noge?", "Where was Noge born?"}}
 	books := library{
@@ -32,8 +33,10 @@ func TestGoldenTranscripts(t *testing.T) {
 		{"mini", Mini(), newWords(), miniTask, miniWorld, miniOracle},
 		{"mem1", MEM1(), chars{}, english, books, englishScript},
 	} {
-		for _, u := range []Update{MEM1Update{}, FullUpdate{}} {
-			name := tc.name + "-" + u.Name()
+		for _, u := range []Update{
+			MEM1Update{}, FullUpdate{}, FullResponseUpdate{}, SuffixUpdate{IDs: 8}, SummaryUpdate{}, WindowUpdate{Turns: 2}, RefreshUpdate{},
+		} {
+			name := tc.name + "-" + strings.ReplaceAll(u.Name(), ":", "-")
 			t.Run(name, func(t *testing.T) {
 				o := miniOptions()
 				o.Protocol, o.Tokenizer, o.Update = tc.protocol, tc.tok, u

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/memopd/memopd-bench/trace"
 )
@@ -18,62 +20,60 @@ type Segment struct {
 
 // Update is the rule that makes the next call's mutable context out of what was
 // recorded, c_{k+1} = U(c_k, y_k, o_k) (MemOPD, arXiv 2608.07068). It names
-// recorded ids and so cannot bring in text of its own. It must be safe for
-// several goroutines.
+// recorded ids and so cannot bring in text of its own, nor leave the task prefix
+// out, which stands before whatever it names. It must be safe for several
+// goroutines.
+//
+// The paper names five: full response retention, suffix retention, summary
+// replacement, sliding window and retrieval refresh. It does not define them; what
+// we take each for stands at its type.
 type Update interface {
-	// Name is what stands in trace.Trajectory.Agent.
+	// Name is what stands in trace.Trajectory.Agent, parameters included; of the
+	// rules here, [UpdateNamed] takes it.
 	Name() string
 	// Retain says what call len(calls) sees after the task prefix, in order. The
-	// calls are all those before it, each of them a search with an observation.
-	Retain(calls []trace.Call) []Segment
+	// calls are all those before it, each of them a search with an observation. A
+	// rule that goes by what was written reads it with the decoder.
+	Retain(calls []trace.Call, d Decoder) []Segment
 }
 
-// MEM1Update is MEM1's rule, c_{k+1} = y_k ++ o_k: the last response and its
-// observation stay, everything older is gone.
-type MEM1Update struct{}
-
-// Name returns "mem1".
-func (MEM1Update) Name() string { return "mem1" }
-
-// Retain names the last call's output and observation.
-func (MEM1Update) Retain(calls []trace.Call) []Segment {
-	if len(calls) == 0 {
-		return nil
-	}
-	return turn(len(calls) - 1)
+// Decoder turns ids to text, for reading alone.
+type Decoder interface {
+	Decode(ids []int32) string
 }
 
-// FullUpdate is the full-context baseline: every output and observation stays.
-type FullUpdate struct{}
+// retained and observed name the whole output and the whole observation of call k.
+func retained(k int) Segment { return Segment{Origin: trace.OriginRetained, FromCall: k} }
+func observed(k int) Segment { return Segment{Origin: trace.OriginObservation, FromCall: k} }
 
-// Name returns "full".
-func (FullUpdate) Name() string { return "full" }
-
-// Retain names all outputs and observations in order.
-func (FullUpdate) Retain(calls []trace.Call) []Segment {
-	var all []Segment
-	for k := range calls {
-		all = append(all, turn(k)...)
-	}
-	return all
+// UpdateNames lists the context updates as [UpdateNamed] takes them, N for a number.
+func UpdateNames() []string {
+	return []string{"mem1", "full", "full-response", "suffix:N", "summary", "window:N", "refresh"}
 }
 
-func turn(k int) []Segment {
-	return []Segment{
-		{Origin: trace.OriginRetained, FromCall: k},
-		{Origin: trace.OriginObservation, FromCall: k},
-	}
-}
-
-// UpdateNamed returns the update rule of a name: "mem1" or "full".
+// UpdateNamed returns the update rule of a name, such as "mem1" or "window:2".
 func UpdateNamed(name string) (Update, error) {
-	switch name {
-	case "mem1":
-		return MEM1Update{}, nil
-	case "full":
-		return FullUpdate{}, nil
+	for _, u := range []Update{MEM1Update{}, FullUpdate{}, FullResponseUpdate{}, SummaryUpdate{}, RefreshUpdate{}} {
+		if u.Name() == name {
+			return u, nil
+		}
 	}
-	return nil, fmt.Errorf("unknown context update %q (known: mem1, full)", name)
+	kind, number, _ := strings.Cut(name, ":")
+	n, err := strconv.Atoi(number)
+	var u Update
+	switch kind {
+	case "suffix":
+		u = SuffixUpdate{IDs: n}
+	case "window":
+		u = WindowUpdate{Turns: n}
+	default:
+		return nil, fmt.Errorf("unknown context update %q (known: %s)", name, strings.Join(UpdateNames(), ", "))
+	}
+	// A rule has one name in ledgers, so "window:02" is none.
+	if err != nil || n < 1 || u.Name() != name {
+		return nil, fmt.Errorf("context update %q: want %s:N with a whole number of 1 or more", name, kind)
+	}
+	return u, nil
 }
 
 // Assemble copies the prefix and the segments into a context, with the spans that

@@ -15,37 +15,85 @@ func recorded() []trace.Call {
 	}
 }
 
+// Every rule on an episode of four calls, by hand: what each call sees after the
+// prefix. y and o are short for an output and an observation.
 func TestUpdates(t *testing.T) {
+	tok := newWords()
+	var calls []trace.Call
+	for _, c := range [][2]string{
+		{"<think> a </think> <search> s0 </search>", "o0 x"},
+		{"so <think> b <think> c </think> <search> s1 </search>", "o1 y"},
+		{"<search> s2 </search>", "o2"},
+	} {
+		calls = append(calls, trace.Call{Output: tok.Encode(c[0]), Observation: tok.Encode(c[1])})
+	}
+	const (
+		y0 = "<think> a </think> <search> s0 </search>"
+		y1 = "so <think> b <think> c </think> <search> s1 </search>"
+		y2 = "<search> s2 </search>"
+	)
+	for name, want := range map[string][4]string{
+		"mem1":          {"", y0 + " o0 x", y1 + " o1 y", y2 + " o2"},
+		"full-response": {"", y0 + " o0 x", y1 + " o1 y", y2 + " o2"},
+		"suffix:2":      {"", "s0 </search> o0 x", "s1 </search> o1 y", "s2 </search> o2"},
+		"suffix:4":      {"", "</think> <search> s0 </search> o0 x", "</think> <search> s1 </search> o1 y", y2 + " o2"},
+		"summary":       {"", "<think> a </think> o0 x", "<think> b <think> c </think> o1 y", y2 + " o2"},
+		"window:1":      {"", y0 + " o0 x", y1 + " o1 y", y2 + " o2"},
+		"window:2":      {"", y0 + " o0 x", y0 + " o0 x " + y1 + " o1 y", y1 + " o1 y " + y2 + " o2"},
+		"refresh":       {"", y0 + " o0 x", y0 + " " + y1 + " o1 y", y0 + " " + y1 + " " + y2 + " o2"},
+		"full":          {"", y0 + " o0 x", y0 + " o0 x " + y1 + " o1 y", y0 + " o0 x " + y1 + " o1 y " + y2 + " o2"},
+	} {
+		u, err := UpdateNamed(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range want {
+			ids, _, err := Assemble(tok.Encode("task :"), calls[:k], u.Retain(calls[:k], tok))
+			if got := tok.Decode(ids); err != nil || got != strings.TrimSpace("task : "+want[k]) {
+				t.Errorf("%s, call %d: %v\n got %q\nwant %q", name, k, err, got, "task : "+want[k])
+			}
+		}
+	}
+}
+
+// The spans of whole and of cut copies name their sources.
+func TestSpansOfUpdates(t *testing.T) {
 	prefix := []int32{9, 9}
 	head := trace.Span{Origin: trace.OriginPrefix, FromCall: -1, End: 2}
 	for _, tc := range []struct {
 		update Update
-		calls  int
 		want   []int32
 		spans  []trace.Span
 	}{
-		{MEM1Update{}, 0, []int32{9, 9}, []trace.Span{head}},
-		{MEM1Update{}, 1, []int32{9, 9, 1, 2, 3}, []trace.Span{head,
-			{Origin: trace.OriginRetained, FromCall: 0, Start: 2, End: 4},
-			{Origin: trace.OriginObservation, FromCall: 0, Start: 4, End: 5}}},
-		{MEM1Update{}, 2, []int32{9, 9, 4, 5, 6, 7}, []trace.Span{head,
+		{MEM1Update{}, []int32{9, 9, 4, 5, 6, 7}, []trace.Span{head,
 			{Origin: trace.OriginRetained, FromCall: 1, Start: 2, End: 3},
 			{Origin: trace.OriginObservation, FromCall: 1, Start: 3, End: 6}}},
-		{FullUpdate{}, 0, []int32{9, 9}, []trace.Span{head}},
-		{FullUpdate{}, 2, []int32{9, 9, 1, 2, 3, 4, 5, 6, 7}, []trace.Span{head,
+		{RefreshUpdate{}, []int32{9, 9, 1, 2, 4, 5, 6, 7}, []trace.Span{head,
+			{Origin: trace.OriginRetained, FromCall: 0, Start: 2, End: 4},
+			{Origin: trace.OriginRetained, FromCall: 1, Start: 4, End: 5},
+			{Origin: trace.OriginObservation, FromCall: 1, Start: 5, End: 8}}},
+		{FullUpdate{}, []int32{9, 9, 1, 2, 3, 4, 5, 6, 7}, []trace.Span{head,
 			{Origin: trace.OriginRetained, FromCall: 0, Start: 2, End: 4},
 			{Origin: trace.OriginObservation, FromCall: 0, Start: 4, End: 5},
 			{Origin: trace.OriginRetained, FromCall: 1, Start: 5, End: 6},
 			{Origin: trace.OriginObservation, FromCall: 1, Start: 6, End: 9}}},
 	} {
-		calls := recorded()[:tc.calls]
-		ids, spans, err := Assemble(prefix, calls, tc.update.Retain(calls))
+		calls := recorded()
+		ids, spans, err := Assemble(prefix, calls, tc.update.Retain(calls, chars{}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(ids, tc.want) || !reflect.DeepEqual(spans, tc.spans) {
-			t.Errorf("%s after %d calls: %v, %+v", tc.update.Name(), tc.calls, ids, spans)
+			t.Errorf("%s: %v, %+v", tc.update.Name(), ids, spans)
 		}
+	}
+	calls := recorded()[:1]
+	ids, spans, err := Assemble(prefix, calls, SuffixUpdate{IDs: 1}.Retain(calls, chars{}))
+	want := []trace.Span{head,
+		{Origin: trace.OriginRetained, FromCall: 0, Offset: 1, Start: 2, End: 3},
+		{Origin: trace.OriginObservation, FromCall: 0, Start: 3, End: 4}}
+	if err != nil || !reflect.DeepEqual(ids, []int32{9, 9, 2, 3}) || !reflect.DeepEqual(spans, want) {
+		t.Errorf("%v, %+v, %v", ids, spans, err)
 	}
 }
 
@@ -83,12 +131,29 @@ func TestAssembleRefuses(t *testing.T) {
 }
 
 func TestUpdateNamed(t *testing.T) {
-	for _, name := range []string{"mem1", "full"} {
+	for _, name := range UpdateNames() {
+		name = strings.Replace(name, ":N", ":12", 1)
 		if u, err := UpdateNamed(name); err != nil || u.Name() != name {
 			t.Errorf("%s: %v, %v", name, u, err)
 		}
 	}
-	if _, err := UpdateNamed("window"); err == nil || !strings.Contains(err.Error(), "mem1, full") {
-		t.Errorf("got %v", err)
+	for name, says := range map[string]string{
+		"":                            "known: mem1, full, full-response, suffix:N, summary, window:N, refresh",
+		"windows":                     `unknown context update "windows"`,
+		"mem1:2":                      "unknown",
+		"window":                      "want window:N",
+		"window:":                     "whole number",
+		"window:0":                    "1 or more",
+		"window:-1":                   "1 or more",
+		"window:02":                   "want window:N",
+		"window:+2":                   "want window:N",
+		"window:2 ":                   "want window:N",
+		"suffix:x":                    "want suffix:N",
+		"suffix:1:":                   "want suffix:N",
+		"suffix:99999999999999999999": "want suffix:N",
+	} {
+		if u, err := UpdateNamed(name); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, %v", name, u, err)
+		}
 	}
 }
