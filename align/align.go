@@ -23,9 +23,10 @@ func (a Action) Spurious() bool { return a.Token < 0 }
 type Range struct{ Start, End int }
 
 // Block is a run of tokens [Start, End) with one visibility: each sees the places
-// of Sees and the earlier tokens of the block. Call is the call whose tokens they
-// are, -1 for those of several.
+// of Sees and the earlier tokens of the block. Trajectory and Call are the sample
+// and the call whose tokens they are, each -1 for those of several.
 type Block struct {
+	Trajectory int
 	Call       int
 	Start, End int
 

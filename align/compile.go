@@ -2,6 +2,7 @@ package align
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/memopd/memopd-bench/trace"
 )
@@ -31,30 +32,38 @@ type Options struct {
 	ThinkLength func(t *trace.Trajectory, call int) int
 }
 
-// Compile packs all calls of a trajectory in one sequence: the task prefix once,
-// then for each call that sampled something a block [context after the prefix;
-// output], with positions that go on from the prefix. A retained output stands
-// twice, as action in its own block and as context in the next.
+// Compile packs all calls of a trajectory in one sequence, as a prefix tree: what
+// several calls begin with (task prefix, then mutable context and output) is
+// stored once, the task prefix always. A block is a run of tokens that the same calls begin
+// with; it sees what these calls have before it, and positions are those of the call, so
+// that each call keeps its ids, positions and visibility. A retained output stands twice, as action
+// and as context of a later call, unless all that stands before it is the same too.
 //
-// An action is predicted by the token before it in its block; the first action
+// An action is predicted by the token before it in its call; the first action
 // of a call whose mutable context is empty is predicted by the last prefix
 // token. The error is a *Rejected: no trajectory is ever shortened.
 func Compile(t *trace.Trajectory, o Options) (*Packed, error) {
-	if r := validate(t, o); r != nil {
-		return nil, r
-	}
-	return blocks(t, o)
+	return CompileGroup([]*trace.Trajectory{t}, o)
 }
 
-// blocks stores the prefix once, then a block a call.
-func blocks(t *trace.Trajectory, o Options) (*Packed, error) {
-	b := newBuilder(t, o)
-	for k := range t.Calls {
-		if len(t.Calls[k].Output) > 0 {
-			b.call(k)
+// CompileGroup packs samples of one task in one sequence, as Compile does their
+// calls: samples share what they begin with, too. Two samples that begin an output with the same
+// token have one place for it and an action each. MaxPackedTokens bounds the whole. The error is
+// a *Rejected for the first sample that Compile would reject, or whose prefix is another.
+func CompileGroup(ts []*trace.Trajectory, o Options) (*Packed, error) {
+	if len(ts) == 0 {
+		return nil, &Rejected{Reason: ReasonNoActions, Call: -1, Detail: "no samples"}
+	}
+	for _, t := range ts {
+		if r := validate(t, o); r != nil {
+			return nil, r
+		}
+		if !slices.Equal(t.Prefix, ts[0].Prefix) {
+			return nil, &Rejected{TrajectoryID: t.ID, Reason: ReasonInconsistent, Call: -1,
+				Detail: fmt.Sprintf("its task prefix (%d tokens) is not that of %q (%d tokens)", len(t.Prefix), ts[0].ID, len(ts[0].Prefix))}
 		}
 	}
-	return b.finish()
+	return compile(ts, o)
 }
 
 // Calls gives one causal row for each call that sampled something, as the

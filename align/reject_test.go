@@ -79,8 +79,11 @@ func TestLimits(t *testing.T) {
 		layout  string
 		refused align.Reason // "" when it is taken
 	}{
-		{align.Options{MaxPackedTokens: 10}, "aligned", ""},
-		{align.Options{MaxPackedTokens: 9}, "aligned", align.ReasonPackedTokens},
+		{align.Options{MaxPackedTokens: 8}, "aligned", ""}, // tokens that are stored, the shared ones once
+		{align.Options{MaxPackedTokens: 7}, "aligned", align.ReasonPackedTokens},
+		{align.Options{MaxPackedTokens: 10, PrefixOnly: true}, "aligned", ""},
+		{align.Options{MaxPackedTokens: 9, PrefixOnly: true}, "aligned", align.ReasonPackedTokens},
+		{align.Options{MaxPackedTokens: 9}, "both", align.ReasonPackedTokens},
 		{align.Options{MaxPackedTokens: 8}, "persistent", ""},
 		{align.Options{MaxPackedTokens: 7}, "persistent", align.ReasonPackedTokens},
 		{align.Options{MaxPackedTokens: 8}, "calls", ""},
@@ -131,7 +134,7 @@ func FuzzCompile(f *testing.F) {
 	f.Add(uint64(3), []byte{9, 1, 255, 8, 0, 250})
 	f.Fuzz(func(t *testing.T, seed uint64, edits []byte) {
 		c := aligntest.Small()
-		c.Update = aligntest.Updates[seed%4]
+		c.Update = aligntest.Updates[seed%5]
 		traj := aligntest.Random(rand.New(rand.NewPCG(seed, 2)), c)
 		for ; len(edits) >= 3; edits = edits[3:] {
 			spoil(traj, edits[0], int(edits[1]), int(int8(edits[2])))
@@ -145,7 +148,7 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		checkStates(t, traj, p)
+		checkStates(t, p, traj)
 		for q := range p.IDs {
 			p.Visible(q, q)
 		}

@@ -1,6 +1,6 @@
 // Package aligntest makes random trajectories for property tests, and the
-// references that compiled layouts are held against. The references are built
-// from the calls alone and share no code with package align.
+// references that compiled layouts are held against: written from what the layouts
+// mean, with nothing of package align but its types.
 package aligntest
 
 import (
@@ -20,10 +20,11 @@ const (
 	UpdateFull   Update = "full"   // all outputs and observations so far
 	UpdateSuffix Update = "suffix" // a suffix of the last output, then the observation
 	UpdateNone   Update = "none"   // nothing: each call sees the prefix alone
+	UpdateWindow Update = "window" // the last two outputs and their observations
 )
 
 // Updates lists all of them.
-var Updates = []Update{UpdateMEM1, UpdateFull, UpdateSuffix, UpdateNone}
+var Updates = []Update{UpdateMEM1, UpdateFull, UpdateSuffix, UpdateNone, UpdateWindow}
 
 // Config bounds generated trajectories; each length is drawn from 1 to its
 // maximum (observations from 0).
@@ -51,13 +52,30 @@ func Long() Config {
 // Random generates a trajectory that package align accepts. The same source
 // gives the same trajectory.
 func Random(rng *rand.Rand, c Config) *trace.Trajectory {
+	prefix := ids(rng, 1+rng.IntN(c.MaxPrefix), c.Vocab)
+	opening := ids(rng, rng.IntN(c.MaxOpening+1), c.Vocab)
+	return random(rng, c, prefix, opening)
+}
+
+// Group generates samples of one task: they have its prefix and what the
+// environment shows first. With few ids in the vocabulary they begin alike for several calls.
+func Group(rng *rand.Rand, c Config, samples int) []*trace.Trajectory {
+	prefix := ids(rng, 1+rng.IntN(c.MaxPrefix), c.Vocab)
+	opening := ids(rng, rng.IntN(c.MaxOpening+1), c.Vocab)
+	group := make([]*trace.Trajectory, samples)
+	for i := range group {
+		group[i] = random(rng, c, slices.Clone(prefix), opening)
+	}
+	return group
+}
+
+func random(rng *rand.Rand, c Config, prefix, opening []int32) *trace.Trajectory {
 	t := &trace.Trajectory{
 		Schema: trace.SchemaVersion, ID: fmt.Sprintf("t%d", rng.Uint32()), TaskID: "task",
 		Agent: string(c.Update), Model: "random", End: trace.EndAnswered,
 		Sampler: trace.Sampler{Temperature: 1, TopP: 1},
-		Prefix:  ids(rng, 1+rng.IntN(c.MaxPrefix), c.Vocab),
+		Prefix:  prefix,
 	}
-	opening := ids(rng, rng.IntN(c.MaxOpening+1), c.Vocab)
 	for k, n := 0, 1+rng.IntN(c.MaxCalls); k < n; k++ {
 		context, spans := nextContext(rng, t, opening, c.Update)
 		call := trace.Call{Index: k, Context: context, Spans: spans, Stop: trace.StopTag, Outcome: trace.OutcomeSearch}
@@ -99,9 +117,9 @@ func nextContext(rng *rand.Rand, t *trace.Trajectory, opening []int32, u Update)
 		add(trace.OriginObservation, -1, 0, opening)
 	}
 	for k := range t.Calls {
-		c, last := &t.Calls[k], k == len(t.Calls)-1
+		c, age := &t.Calls[k], len(t.Calls)-1-k
 		switch {
-		case u == UpdateNone, u != UpdateFull && !last:
+		case u == UpdateNone, u == UpdateWindow && age > 1, u != UpdateFull && u != UpdateWindow && age > 0:
 			continue
 		case u == UpdateSuffix:
 			add(trace.OriginRetained, k, rng.IntN(len(c.Output)+1), c.Output)
@@ -111,44 +129,4 @@ func nextContext(rng *rand.Rand, t *trace.Trajectory, opening []int32, u Update)
 		add(trace.OriginObservation, k, 0, c.Observation)
 	}
 	return context, spans
-}
-
-// Place names a stored token of the compiled layout without saying where it
-// lies: Call is -1 for the task prefix, and Offset counts from the start of the
-// prefix or of the call's mutable context and output.
-type Place struct {
-	Call, Offset int
-	ID           int32
-}
-
-// Places lists the tokens of the compiled layout in physical order.
-func Places(t *trace.Trajectory) []Place {
-	var places []Place
-	for i, id := range t.Prefix {
-		places = append(places, Place{-1, i, id})
-	}
-	for k, c := range t.Calls {
-		if len(c.Output) == 0 {
-			continue
-		}
-		for i, id := range append(slices.Clone(c.Context[len(t.Prefix):]), c.Output...) {
-			places = append(places, Place{k, i, id})
-		}
-	}
-	return places
-}
-
-// Dense is the visibility of the compiled layout as a dense matrix [query][key],
-// stated on Places: a token sees the prefix and its own call up to itself.
-func Dense(t *trace.Trajectory) [][]bool {
-	places := Places(t)
-	mask := make([][]bool, len(places))
-	for q, to := range places {
-		mask[q] = make([]bool, len(places))
-		for k, from := range places {
-			own := from.Call == to.Call && from.Offset <= to.Offset
-			mask[q][k] = own || (from.Call == -1 && to.Call >= 0)
-		}
-	}
-	return mask
 }
