@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Loss and weight gradients of packed batches by PyTorch and transformers, through scripts/examples/train_packed.py.
+
+    packed_torch.py JOBS.json
+
+JOBS.json is a list of {"batch", "model", "out": paths, "loss": "nll" or "ppo", "attention": "eager", "sdpa" or "flex_attention"};
+`out` then holds `loss` (a mean over actions) and `grad.NAME` of each weight, q, k, v and gate, up stacked as this project stores
+them. flex_attention has no backward pass on a CPU and gives the loss alone (TORCHDYNAMO_DISABLE=1 saves compiling it). For "ppo" the
+batch must have the column action_advantage.
+"""
+
+import importlib.util
+import json
+import pathlib
+import sys
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+EXAMPLE = pathlib.Path(__file__).parent.parent / "examples" / "train_packed.py"
+STACKED = {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
+
+
+def example():
+    spec = importlib.util.spec_from_file_location("train_packed", EXAMPLE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def stacked(grads):
+    """Gradients by this project's names."""
+    out = {}
+    for name, grad in grads.items():
+        for whole, parts in STACKED.items():
+            for part in parts:
+                if f".{part}." in name:
+                    name = name.replace(part, whole)
+        out[name] = grad if name not in out else torch.cat([out[name], grad])
+    return out
+
+
+def run(packed, job):
+    batch = load_file(job["batch"])
+    model = transformers.AutoModelForCausalLM.from_pretrained(job["model"], dtype=torch.float32, attn_implementation=job["attention"])
+    if job["loss"] == "ppo":
+        # The example takes one reward a trajectory; here each action has a number of its own.
+        batch["trajectory_reward"], batch["action_trajectory"] = batch["action_advantage"], torch.arange(len(batch["action_id"]))
+    flex = job["attention"] == "flex_attention"
+    mask = packed.block_mask if flex else packed.float_mask
+    total = 0.0
+    with torch.set_grad_enabled(not flex):
+        for s in range(len(batch["prefix_lengths"])):
+            if job["loss"] == "ppo":
+                loss = packed.ppo_loss(model, batch, s, mask)
+            else:
+                loss = -packed.log_probs(model, batch, s, mask)[0].sum()
+            loss = loss / len(batch["action_id"])
+            if not flex:
+                loss.backward()
+            total += loss.item()
+    grads = stacked({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
+    save_file({"loss": torch.tensor(total, dtype=torch.float64), **{f"grad.{name}": g.contiguous() for name, g in grads.items()}}, job["out"])
+    print(f"{job['attention']}: {job['loss']} {total:.8g}, gradients of {len(grads)} weights")
+
+
+def main():
+    torch.set_num_threads(1)
+    packed = example()
+    for job in json.loads(pathlib.Path(sys.argv[1]).read_text()):
+        run(packed, job)
+
+
+if __name__ == "__main__":
+    main()
