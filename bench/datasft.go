@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/memopd/memopd-bench/agent"
 	"github.com/memopd/memopd-bench/datasets"
 	"github.com/memopd/memopd-bench/remote"
 	"github.com/memopd/memopd-bench/results"
@@ -42,7 +41,6 @@ type sftOptions struct {
 	Seed          uint64   `flag:"seed" help:"seed of sampling"`
 	TeacherTokens int      `flag:"teacher-tokens" help:"limit of a response in the teacher's tokens; 0: the protocol's"`
 	Layout        string   `flag:"layout" help:"chat messages of a call: one-message (all in one user message, as MEM1's client) or turns (responses as the assistant's)"`
-	Update        string   `flag:"update" help:"context update: mem1 or full"`
 	MinF1         float64  `flag:"min-f1" help:"least F1 (squad, mean over the questions) of what is kept"`
 	MinEM         float64  `flag:"min-em" help:"least exact match (squad, mean over the questions) of what is kept"`
 	CallTokens    int      `flag:"call-tokens" help:"longest call, context and response, of what is kept, in the student's tokens; 0: any"`
@@ -55,7 +53,7 @@ func sftDefaults() sftOptions {
 	o := sftOptions{
 		connecting: defaultConnecting(), Data: realData, Split: string(datasets.Train), Horizon: []string{"q2"},
 		Out: filepath.Join("data", "sft", "ledger.jsonl"), Attempts: 4, Keep: 1, Temperature: 0.7, TopP: 1,
-		Layout: string(remote.OneMessage), Update: "mem1", MinF1: 0.8, Strict: true, speaking: speak,
+		Layout: string(remote.OneMessage), MinF1: 0.8, Strict: true, speaking: speak,
 	}
 	o.ServerKind = string(remote.OpenAI)
 	return o
@@ -216,10 +214,6 @@ func (o sftOptions) newTeaching() (*teaching, error) {
 	if err != nil {
 		return nil, err
 	}
-	update, err := agent.UpdateNamed(o.Update)
-	if err != nil {
-		return nil, err
-	}
 	files, err := o.taskFiles()
 	if err != nil {
 		return nil, err
@@ -230,7 +224,6 @@ func (o sftOptions) newTeaching() (*teaching, error) {
 	}
 	t := &teaching{options: o, dialect: d, states: map[string]*taskState{}, seen: map[[32]byte]bool{}}
 	t.agent = d.agent
-	t.agent.Update = update
 	prompts := map[string]string{}
 	for _, task := range tasks {
 		s := &taskState{task: task}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -20,6 +21,7 @@ type speaking struct {
 	ResponseTokens            int    `flag:"response-tokens" help:"token limit of one response, with --response-tokens-per-question; 0: the protocol's"`
 	ResponseTokensPerQuestion int    `flag:"response-tokens-per-question" help:"tokens that each question adds to --response-tokens, for the answers in memory"`
 	TurnsPerQuestion          int    `flag:"turns-per-question" help:"turns that each question adds to the budget; 0: the protocol's"`
+	Update                    string `flag:"update" help:"context update, what a call sees of the calls before: mem1 or full-response (the last response and its observation), suffix:N (of that response the last N ids), summary (of it the thinking), window:N (the last N turns), refresh (all responses, the last observation), full (everything); bench eval: empty is the run's own"`
 	Rows                      int    `flag:"sampler-rows" help:"calls that are sampled at once"`
 }
 
@@ -53,10 +55,18 @@ func (s speaking) protocol(standard string) (agent.Protocol, error) {
 	return p, nil
 }
 
+// update is the context update, MEM1's where none is named.
+func (s speaking) update() (agent.Update, error) {
+	return agent.UpdateNamed(cmp.Or(s.Update, defaultUpdate))
+}
+
+// defaultUpdate is what models have learned that nobody says otherwise of.
+const defaultUpdate = "mem1"
+
 // dialect is how one model is spoken to, and what is kept of that beside its weights.
 type dialect struct {
 	tokenizer    *tokenizer.Tokenizer
-	agent        agent.Options // Protocol, Tokenizer, EncodePrefix
+	agent        agent.Options // Protocol, Update, Tokenizer, EncodePrefix
 	chatTemplate string        // its text, saved with the model; "": none
 }
 
@@ -70,11 +80,16 @@ func modelDialect(s speaking, path string) (*dialect, error) {
 	if err != nil {
 		return nil, err
 	}
+	update, err := s.update()
+	if err != nil {
+		return nil, err
+	}
 	tok, err := model.LoadTokenizer(path)
 	if err != nil {
 		return nil, err
 	}
 	d := newDialect(tok, p)
+	d.agent.Update = update
 	if err := d.wrap(s.ChatTemplate, path); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -30,7 +30,6 @@ type evalOptions struct {
 	Policy      string   `flag:"policy" help:"greedy or sample"`
 	Temperature float64  `flag:"temperature" help:"sampling temperature with --policy sample"`
 	Seed        uint64   `flag:"seed" help:"seed of sampling"`
-	Update      string   `flag:"update" help:"context update: mem1 (compact memory) or full (keeps everything)"`
 	Ledger      string   `flag:"ledger" help:"ending of the trajectories' files, jsonl or parquet; empty: none are kept"`
 	Baseline    string   `flag:"baseline" help:"variant that changes are measured against"`
 	JSON        bool     `flag:"json" help:"print rows as JSON on standard output instead of tables"`
@@ -49,9 +48,10 @@ func newEval() *cobra.Command {
 		}
 		o = evalOptions{
 			Preset: preset, common: defaultCommon(preset), Horizon: []string{"q2"}, Split: "test", TimedTasks: 8,
-			Policy: "greedy", Temperature: 1, Update: "mem1", Baseline: "ppo",
+			Policy: "greedy", Temperature: 1, Baseline: "ppo",
 			speaking: speakingPreset(preset), placing: placingPreset(preset), serving: serving{connecting: defaultConnecting()},
 		}
+		o.Update = ""              // the run's own
 		if preset == presetSmall { // a task takes many seconds
 			o.Tasks, o.TimedTasks = 16, 2
 		}
@@ -85,6 +85,9 @@ for its tokenizer, chat template and end-of-sequence ids.`,
 func runEval(ctx context.Context, o evalOptions) error {
 	if o.Tasks < 0 || o.TimedTasks < 0 || len(o.Horizon) == 0 {
 		return fmt.Errorf("tasks %d, timed-tasks %d, horizons %q: want 0 or more tasks and at least one horizon", o.Tasks, o.TimedTasks, o.Horizon)
+	}
+	if _, err := o.update(); err != nil {
+		return err
 	}
 	if err := startTorch(o.Threads); err != nil {
 		return err

@@ -200,7 +200,7 @@ func (o evalOptions) realSubjects(ctx context.Context) ([]subject, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := subject{variant: modelName(path), from: path, open: o.sampled(path, realLoader{o}.at(path))}
+		s := subject{variant: modelName(path), from: path, update: recordedUpdate(filepath.Dir(path)), open: o.sampled(path, realLoader{o}.at(path))}
 		if slices.ContainsFunc(subjects, func(other subject) bool { return other.variant == s.variant }) {
 			return nil, fmt.Errorf("two models are called %s: evaluate them one after another", s.variant)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,6 +22,7 @@ type subject struct {
 	variant string
 	seed    int64
 	from    string // what was loaded, for the records
+	update  string // the context update that it was trained with, "": not known
 	open    func(tasks []datasets.Task, sampling trace.Sampler) (*opened, error)
 }
 
@@ -85,9 +87,12 @@ func (r evalRun) all(ctx context.Context, subjects []subject) ([]results.TaskRow
 // evaluate runs one subject and writes DIR/VARIANT/seed-N/: tasks.jsonl,
 // manifest.json and, if asked for, the ledger.
 func (r evalRun) evaluate(ctx context.Context, s subject) ([]results.TaskRow, error) {
-	update, err := agent.UpdateNamed(r.options.Update)
+	if r.options.Update = cmp.Or(r.options.Update, s.update, defaultUpdate); r.options.Update != defaultUpdate {
+		note("%s seed %d %s: context update %s", s.variant, s.seed, r.horizon, r.options.Update)
+	}
+	update, err := r.options.update()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", s.from, err)
 	}
 	opened, err := s.open(r.tasks, r.sampling)
 	if err != nil {

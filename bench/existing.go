@@ -71,9 +71,12 @@ func (o trainOptions) sameSettings(run *trainRun) error {
 	return err
 }
 
+// settingsSince are settings that were not there at first, with what runs then did.
+var settingsSince = map[string]string{"update": `"` + defaultUpdate + `"`}
+
 // changedSettings lists how options differ from an earlier run's, but for those
 // that are free to; "" where they do not. A setting that was not there then is
-// passed over.
+// passed over, unless it is known what it would have been.
 func changedSettings(earlier, options any, free func(name string) bool) (string, error) {
 	before, err := settings(earlier)
 	if err != nil {
@@ -84,6 +87,11 @@ func changedSettings(earlier, options any, free func(name string) bool) (string,
 		return "", err
 	}
 	var differences []string
+	for name, value := range settingsSince {
+		if _, ok := before[name]; !ok {
+			before[name] = value
+		}
+	}
 	for _, f := range fields(options) {
 		if was, ok := before[f.name]; ok && was != now[f.name] && !free(f.name) {
 			differences = append(differences, fmt.Sprintf("%s was %s, is %s", f.name, was, now[f.name]))

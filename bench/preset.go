@@ -56,12 +56,12 @@ func speakingPreset(preset string) speaking {
 	case presetSmall:
 		return speaking{
 			ChatTemplate: "auto", TopK: 2, DocumentWords: 80,
-			ResponseTokens: 160, ResponseTokensPerQuestion: 16, Rows: 8,
+			ResponseTokens: 160, ResponseTokensPerQuestion: 16, Update: defaultUpdate, Rows: 8,
 		}
 	case presetPaper:
-		return speaking{ChatTemplate: "auto", Rows: rowsMax}
+		return speaking{ChatTemplate: "auto", Update: defaultUpdate, Rows: rowsMax}
 	}
-	return speaking{ChatTemplate: "none", Rows: rowsMax}
+	return speaking{ChatTemplate: "none", Update: defaultUpdate, Rows: rowsMax}
 }
 
 // modelShape holds the sizes of a decoder that is made anew.

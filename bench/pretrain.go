@@ -169,6 +169,9 @@ func (o pretrainOptions) check() error {
 	if !onWiki(o.Preset) && o.StudentShare == 0 {
 		return errors.New("student-share is 0: on real questions the student is chosen by it")
 	}
+	if _, err := o.update(); err != nil {
+		return err
+	}
 	return o.SFTConfig.Validate()
 }
 

@@ -341,6 +341,8 @@ func TestWrongUseIsExplained(t *testing.T) {
 		{"eval --variants memopd", "train it with bench train --variant memopd"},
 		{"eval --policy fast", "known: greedy, sample"},
 		{"eval --update none", "mem1, full"},
+		{"train --update window:0", "1 or more"},
+		{"pretrain --update suffix", "want suffix:N"},
 		{"eval --tasks-file nosuch.parquet --index x", "nosuch.parquet"},
 		{"index --dir x nosuch.jsonl", "nosuch.jsonl"},
 		{"search --index nosuch q", "no index"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -102,6 +103,9 @@ func pretrainOnce(ctx context.Context, o trainOptions) (string, error) {
 	p.common, p.speaking, p.Resume = o.common, o.speaking, true
 	dir := pretrainFolder(o.Out, o.Preset, p.Seed)
 	if _, err := os.Stat(filepath.Join(dir, pretrainFile)); err == nil {
+		if made := cmp.Or(recordedUpdate(dir), defaultUpdate); made != o.Update {
+			note("%s was made with the context update %s", dir, made)
+		}
 		return dir, nil
 	}
 	_, err = pretrain(ctx, p, dir)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -109,7 +110,7 @@ func presetSubject(o evalOptions, variant, role string, loads loader) ([]subject
 	fresh := pretrainFolder(o.runs(), o.Preset, 0)
 	if _, err := os.Stat(filepath.Join(fresh, pretrainFile)); err == nil {
 		path := filepath.Join(fresh, role)
-		return []subject{{variant: variant, from: path, open: o.sampled(path, loads.at(path))}}, nil
+		return []subject{{variant: variant, from: path, update: recordedUpdate(fresh), open: o.sampled(path, loads.at(path))}}, nil
 	}
 	if !onWiki(o.Preset) {
 		return nil, o.absent(fmt.Errorf("no %s of preset %s under %s: make it with bench pretrain --preset %s", role, o.Preset, fresh, o.Preset))
@@ -145,7 +146,10 @@ func trainedSubjects(o evalOptions, variant string, loads loader) ([]subject, er
 			return nil, err
 		}
 		if from != "" {
-			found = append(found, subject{variant, int64(seed), from, o.sampled(from, loads.at(from))})
+			found = append(found, subject{
+				variant: variant, seed: int64(seed), from: from, open: o.sampled(from, loads.at(from)),
+				update: recordedUpdate(filepath.Join(parent, e.Name())),
+			})
 		}
 	}
 	slices.SortFunc(found, func(a, b subject) int { return int(a.seed - b.seed) })
@@ -174,4 +178,26 @@ func trainedModel(dir string) (string, error) {
 	}
 	note("%s: not finished; evaluated as it is after step %d", dir, step)
 	return filepath.Join(checkpoint, "actor"), nil
+}
+
+// recordedUpdate is the context update that the run or the pretraining in a folder
+// was made with; "" where none is recorded.
+func recordedUpdate(dir string) string {
+	for _, name := range []string{runFile, pretrainFile} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			continue
+		}
+		var made struct {
+			Manifest struct {
+				Config struct {
+					Update string `json:"update"`
+				} `json:"config"`
+			} `json:"manifest"`
+		}
+		if json.Unmarshal(data, &made) == nil {
+			return made.Manifest.Config.Update
+		}
+	}
+	return ""
 }

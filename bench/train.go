@@ -139,6 +139,9 @@ func (o trainOptions) check() error {
 	if o.DevTasks < 0 {
 		return fmt.Errorf("dev-tasks is %d, want 0 or more", o.DevTasks)
 	}
+	if _, err := o.update(); err != nil {
+		return err
+	}
 	return o.PPOConfig.Validate()
 }
 

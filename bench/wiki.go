@@ -32,6 +32,10 @@ func openWiki(ctx context.Context, dir string, config miniwiki.Config, seed uint
 	if err != nil {
 		return nil, err
 	}
+	update, err := s.update()
+	if err != nil {
+		return nil, err
+	}
 	wiki, err := miniwiki.New(config)
 	if err != nil {
 		return nil, err
@@ -40,6 +44,8 @@ func openWiki(ctx context.Context, dir string, config miniwiki.Config, seed uint
 	if err != nil {
 		return nil, err
 	}
+	d := newDialect(tok, protocol)
+	d.agent.Update = update
 	index, err := prepareWiki(ctx, dir, config)
 	if err != nil {
 		return nil, err
@@ -53,7 +59,7 @@ func openWiki(ctx context.Context, dir string, config miniwiki.Config, seed uint
 		return nil, err
 	}
 	return &environment{
-		taskSet: &wikiTasks{wiki, sampler}, dialect: newDialect(tok, protocol), index: index,
+		taskSet: &wikiTasks{wiki, sampler}, dialect: d, index: index,
 		dataFile: filepath.Join(dir, datasets.ManifestName), rows: s.Rows, dev: wikiDev,
 	}, nil
 }
