@@ -30,7 +30,6 @@ type auditSource struct {
 	Trajectories int      `flag:"trajectories" help:"the first so many trajectories; 0: all of the ledgers"`
 	Model        string   `flag:"model" help:"the model: a folder in Hugging Face's layout, a GGUF file, a fetched model's name, or a built-in one (mini/student, mini/teacher); empty: the one that sampled"`
 	Horizon      string   `flag:"horizon" help:"questions a task of fresh rollouts"`
-	Update       string   `flag:"update" help:"context update of fresh rollouts"`
 	Temperature  float64  `flag:"temperature" help:"sampling temperature of fresh rollouts"`
 	Seed         uint64   `flag:"seed" help:"seed of fresh rollouts and of what an audit draws"`
 	SaveLedger   string   `flag:"save-ledger" help:"file that fresh rollouts are kept in, .jsonl or .parquet"`
@@ -45,7 +44,7 @@ func defaultAuditSource(preset string) (auditSource, error) {
 		return auditSource{}, unknownName("preset", preset, auditPresets)
 	}
 	return auditSource{
-		Preset: preset, common: defaultCommon(preset), Trajectories: 64, Horizon: "q2", Update: "mem1", Temperature: 1, speaking: speakingPreset(preset),
+		Preset: preset, common: defaultCommon(preset), Trajectories: 64, Horizon: "q2", Temperature: 1, speaking: speakingPreset(preset),
 	}, nil
 }
 
