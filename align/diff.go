@@ -123,9 +123,10 @@ type setDifference struct {
 	q          int
 	seen       []int
 
-	parts []Part
-	texts []string
-	place int
+	parts  []Part
+	sees   []string
+	misses []string
+	place  int
 }
 
 func (d *setDifference) sort(extra, missing []int) Difference {
@@ -135,30 +136,35 @@ func (d *setDifference) sort(extra, missing []int) Difference {
 	}
 	moved, extra, missing := d.moved(extra, missing)
 	swapped, extra, missing := d.swapped(extra, missing)
-	if swapped > 0 {
-		d.add(PartIDs, "%d tokens of other ids", swapped)
-	}
-	if moved > 0 {
-		d.add(PartPositions, "%d tokens at other positions", moved)
-	}
 	hidden, lost := d.stored(missing)
-	if len(extra) > 0 {
-		d.add(PartVisibility, "%d tokens that the call did not read", len(extra))
-	}
-	if hidden > 0 {
-		d.add(PartVisibility, "not %d tokens that it read", hidden)
-	}
-	if lost > 0 {
-		d.add(PartTruncation, "not %d tokens that it read and the row does not hold", lost)
-	}
-	return Difference{d.parts, d.place, "sees " + strings.Join(d.texts, ", ")}
+	d.add(PartIDs, &d.sees, "%d tokens of other ids", swapped)
+	d.add(PartPositions, &d.sees, "%d tokens at other positions", moved)
+	d.add(PartVisibility, &d.sees, "%d tokens that the call did not read", len(extra))
+	d.add(PartVisibility, &d.misses, "%d tokens that it read", hidden)
+	d.add(PartTruncation, &d.misses, "%d tokens that it read and the row does not hold", lost)
+	return Difference{d.parts, d.place, d.text()}
 }
 
-func (d *setDifference) add(part Part, format string, n int) {
+// add notes n tokens that are wrong in a part, if there are any.
+func (d *setDifference) add(part Part, texts *[]string, format string, n int) {
+	if n == 0 {
+		return
+	}
 	if !(Difference{Parts: d.parts}).Has(part) {
 		d.parts = append(d.parts, part)
 	}
-	d.texts = append(d.texts, fmt.Sprintf(format, n))
+	*texts = append(*texts, fmt.Sprintf(format, n))
+}
+
+func (d *setDifference) text() string {
+	var parts []string
+	if len(d.sees) > 0 {
+		parts = append(parts, "sees "+strings.Join(d.sees, ", "))
+	}
+	if len(d.misses) > 0 {
+		parts = append(parts, "does not see "+strings.Join(d.misses, ", "))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // moved takes out the tokens that are seen at another position than read.

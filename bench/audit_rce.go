@@ -113,7 +113,7 @@ func runAuditRCE(ctx context.Context, w io.Writer, o auditRCEOptions) error {
 	defer in.model.Free()
 	var bar *progress
 	report, err := audit.RCE(ctx, audit.Options{
-		Model: in.model, Trajectories: in.trajectories, Layouts: layouts, Tolerance: o.Tolerance, ClipEpsilon: o.ClipEpsilon,
+		Model: in.model, Trajectories: in.trajectories, Layouts: layouts, Align: in.layoutOptions(), Tolerance: o.Tolerance, ClipEpsilon: o.ClipEpsilon,
 		Compute: compute, GradientTrajectories: o.GradientTrajectories, Seed: o.Seed,
 		Progress: func(done, total int) {
 			if bar == nil {

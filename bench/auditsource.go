@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/memopd/memopd-bench/agent"
+	"github.com/memopd/memopd-bench/align"
 	"github.com/memopd/memopd-bench/datasets"
 	"github.com/memopd/memopd-bench/eval"
 	"github.com/memopd/memopd-bench/eval/audit"
@@ -221,6 +222,14 @@ func (in *auditInput) sameTokenizer() error {
 	return nil
 }
 
+// presetModel is where the preset's student or teacher is.
+func (s auditSource) presetModel(role string) string {
+	if onWiki(s.Preset) {
+		return builtinModel + s.Preset + "/" + role
+	}
+	return filepath.Join(pretrainFolder(s.Out, s.Preset, 0), role)
+}
+
 // fresh samples the preset's agent on test tasks.
 func (s auditSource) fresh(ctx context.Context, p model.Placement) (_ *auditInput, err error) {
 	in := &auditInput{from: s.Model}
@@ -229,10 +238,7 @@ func (s auditSource) fresh(ctx context.Context, p model.Placement) (_ *auditInpu
 		return nil, err
 	}
 	if in.from == "" {
-		in.from = builtinModel + s.Preset + "/" + presets.Student
-		if !onWiki(s.Preset) {
-			in.from = filepath.Join(pretrainFolder(s.Out, s.Preset, 0), presets.Student)
-		}
+		in.from = s.presetModel(presets.Student)
 	}
 	if in.model, in.tokenizer, err = loadAudited(&in.from, p); err != nil {
 		return nil, err
@@ -282,6 +288,23 @@ func (s auditSource) sample(ctx context.Context, in *auditInput, e *environment,
 	}
 	bar.done()
 	return nil
+}
+
+// layoutOptions are what layouts are made with: where the agent thinks in
+// <think> tags, MEM1's mask hides that part.
+func (in *auditInput) layoutOptions() align.Options {
+	if in.tokenizer == nil {
+		return align.Options{}
+	}
+	think := align.ThinkTo("</think>", func(ids []int32) string { return in.tokenizer.Decode(ids) })
+	for _, t := range in.trajectories {
+		for k := range t.Calls {
+			if think(t, k) > 0 {
+				return align.Options{ThinkLength: think}
+			}
+		}
+	}
+	return align.Options{}
 }
 
 // keep writes fresh rollouts as a ledger, to hash it, and where --save-ledger says.

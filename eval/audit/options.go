@@ -17,6 +17,7 @@ type Options struct {
 	Model        *model.Decoder
 	Trajectories []*trace.Trajectory
 	Layouts      []align.Layout
+	Align        align.Options // what layouts are made with; limits reject trajectories
 
 	Tolerance   float64 // of the 99th percentile, in nats; 0: DefaultTolerance
 	ClipEpsilon float64 // 0: DefaultClipEpsilon
@@ -33,6 +34,8 @@ type Options struct {
 
 	// Progress is told the forward passes and gradients done of all; nil: nobody.
 	Progress func(done, total int)
+
+	anyWeights bool // the model's weights may be of any type
 }
 
 // The defaults of Options.
@@ -67,7 +70,7 @@ func (o Options) withDefaults() (Options, error) {
 	if !(o.Tolerance > 0) || !(o.ClipEpsilon > 0 && o.ClipEpsilon < 1) {
 		return o, fmt.Errorf("audit: tolerance %g, clip epsilon %g: want more than 0, the latter less than 1", o.Tolerance, o.ClipEpsilon)
 	}
-	if p := o.Model.Placement(); p.Weights != torch.Float32 {
+	if p := o.Model.Placement(); p.Weights != torch.Float32 && !o.anyWeights {
 		return o, fmt.Errorf("audit: the model's weights are %v: the truth is float32", p.Weights)
 	}
 	if o.Compute.LogitsPerChunk <= 0 {

@@ -117,7 +117,7 @@ func (a *rce) trajectory(ctx context.Context, t *trace.Trajectory) error {
 	}
 	s := torch.NewScope()
 	defer s.Close()
-	rows, err := align.Calls(t, align.Options{})
+	rows, err := align.Calls(t, a.o.Align)
 	var rejected *align.Rejected
 	if errors.As(err, &rejected) {
 		a.report.Rejected = append(a.report.Rejected, Rejected{t.ID, err.Error()})
@@ -136,7 +136,7 @@ func (a *rce) trajectory(ctx context.Context, t *trace.Trajectory) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		rows, err := m.Rows(t, align.Options{})
+		rows, err := m.Rows(t, a.o.Align)
 		if err != nil {
 			return fmt.Errorf("layout %s: %w", m.Name, err)
 		}
