@@ -265,17 +265,13 @@ func (s auditSource) fresh(ctx context.Context, p model.Placement) (_ *auditInpu
 
 // sample runs the agent on tasks.
 func (s auditSource) sample(ctx context.Context, in *auditInput, e *environment, tasks []datasets.Task) error {
-	update, err := agent.UpdateNamed(s.Update)
-	if err != nil {
-		return err
-	}
 	settings := trace.Sampler{Temperature: s.Temperature, TopP: 1, Seed: s.Seed}
 	policy, err := model.NewSampler(in.model, settings, s.Rows)
 	if err != nil {
 		return err
 	}
 	options := e.agent
-	options.Update, options.Sampler, options.ContextTokens, options.Model = update, settings, in.model.Config.MaxPositionEmbeddings, in.from
+	options.Sampler, options.ContextTokens, options.Model = settings, in.model.Config.MaxPositionEmbeddings, in.from
 	bar := newProgress("rollouts", int64(len(tasks)))
 	options.Progress = func(p agent.Progress) { bar.set(int64(p.Ended)) }
 	shown := make([]agent.Task, len(tasks))
