@@ -231,17 +231,34 @@ func (s auditSource) presetModel(role string) string {
 }
 
 // fresh samples the preset's agent on test tasks.
-func (s auditSource) fresh(ctx context.Context, p model.Placement) (_ *auditInput, err error) {
+func (s auditSource) fresh(ctx context.Context, p model.Placement) (*auditInput, error) {
+	in, e, tasks, err := s.prepare(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	if err = s.sample(ctx, in, e, tasks); err == nil {
+		err = s.keep(in)
+	}
+	if err != nil {
+		in.model.Free()
+		return nil, err
+	}
+	return in, nil
+}
+
+// prepare loads the model of fresh rollouts and opens where it works, with its tasks.
+func (s auditSource) prepare(ctx context.Context, p model.Placement) (_ *auditInput, _ *environment, _ []datasets.Task, err error) {
 	in := &auditInput{from: s.Model}
 	n, err := datasets.ParseHorizon(s.Horizon)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	if in.from == "" {
 		in.from = s.presetModel(presets.Student)
 	}
 	if in.model, in.tokenizer, err = loadAudited(&in.from, p); err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	defer func() {
 		if err != nil {
@@ -250,17 +267,14 @@ func (s auditSource) fresh(ctx context.Context, p model.Placement) (_ *auditInpu
 	}()
 	e, err := openEnvironment(ctx, work{preset: s.Preset, data: s.Data, speaking: s.speaking, model: in.from})
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	defer e.Close()
 	tasks, err := e.Composed(datasets.Test, n, s.Trajectories)
 	if err != nil {
-		return nil, err
+		e.Close()
+		return nil, nil, nil, err
 	}
-	if err := s.sample(ctx, in, e, tasks); err != nil {
-		return nil, err
-	}
-	return in, s.keep(in)
+	return in, e, tasks, nil
 }
 
 // sample runs the agent on tasks.
