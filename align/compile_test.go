@@ -96,7 +96,7 @@ func generated(t *testing.T, check func(*testing.T, *trace.Trajectory)) {
 			c = aligntest.Long()
 			c.MaxCalls = 6
 		}
-		c.Update = aligntest.Updates[seed%5]
+		c.Update = aligntest.UpdateOf(seed)
 		c.EmptyOutputChance = []float64{0, 0.3}[seed/5%2]
 		c.MaxOpening = []int{0, 5}[seed/10%2]
 		traj := aligntest.Random(rand.New(rand.NewPCG(seed, 1)), c)

@@ -134,7 +134,7 @@ func FuzzCompile(f *testing.F) {
 	f.Add(uint64(3), []byte{9, 1, 255, 8, 0, 250})
 	f.Fuzz(func(t *testing.T, seed uint64, edits []byte) {
 		c := aligntest.Small()
-		c.Update = aligntest.Updates[seed%5]
+		c.Update = aligntest.UpdateOf(seed)
 		traj := aligntest.Random(rand.New(rand.NewPCG(seed, 2)), c)
 		for ; len(edits) >= 3; edits = edits[3:] {
 			spoil(traj, edits[0], int(edits[1]), int(int8(edits[2])))

@@ -108,7 +108,7 @@ func TestTreeShares(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		c := aligntest.Small()
-		c.Update = aligntest.Updates[seed%5]
+		c.Update = aligntest.UpdateOf(seed)
 		c.Vocab = 2 + int(seed/5%3) // so that much is shared by chance
 		c.EmptyOutputChance, c.MaxOpening = []float64{0, 0.3}[seed%2], int(seed%3)
 		group := aligntest.Group(rng, c, 1+int(seed%4))

@@ -15,7 +15,7 @@ import (
 // vocabularies so small that calls part at any token, at several levels.
 func forest(rng *rand.Rand, seed uint64) []*trace.Trajectory {
 	c := aligntest.Small()
-	c.Update = aligntest.Updates[seed%5]
+	c.Update = aligntest.UpdateOf(seed)
 	c.Vocab = 2 + int(seed%3)
 	c.EmptyOutputChance, c.MaxOpening = []float64{0, 0.3}[seed%2], int(seed%3)
 	return aligntest.Group(rng, c, 1+int(seed/5%4))
@@ -124,7 +124,7 @@ func TestLayoutsSeeAsTheyMean(t *testing.T) {
 	for seed := range uint64(5) {
 		c := aligntest.Small()
 		c.MaxOutput, c.MaxObservation, c.MaxOpening = 5, 4, 2
-		c.Update = aligntest.Updates[seed%5]
+		c.Update = aligntest.UpdateOf(seed)
 		traj := aligntest.Random(rand.New(rand.NewPCG(seed, 9)), c)
 		half := func(t *trace.Trajectory, call int) int { return len(t.Calls[call].Output) / 2 }
 		for _, l := range align.Layouts() {

@@ -16,15 +16,20 @@ type Update string
 
 // The context updates of generated trajectories.
 const (
-	UpdateMEM1   Update = "mem1"   // the last output and its observation
-	UpdateFull   Update = "full"   // all outputs and observations so far
-	UpdateSuffix Update = "suffix" // a suffix of the last output, then the observation
-	UpdateNone   Update = "none"   // nothing: each call sees the prefix alone
-	UpdateWindow Update = "window" // the last two outputs and their observations
+	UpdateMEM1    Update = "mem1"    // the last output and its observation
+	UpdateFull    Update = "full"    // all outputs and observations so far
+	UpdateSuffix  Update = "suffix"  // a suffix of the last output, then the observation
+	UpdateNone    Update = "none"    // nothing: each call sees the prefix alone
+	UpdateWindow  Update = "window"  // the last two outputs and their observations
+	UpdateSummary Update = "summary" // a part within the last output, then the observation
+	UpdateRefresh Update = "refresh" // all outputs so far, then the last observation
 )
 
 // Updates lists all of them.
-var Updates = []Update{UpdateMEM1, UpdateFull, UpdateSuffix, UpdateNone, UpdateWindow}
+var Updates = []Update{UpdateMEM1, UpdateFull, UpdateSuffix, UpdateNone, UpdateWindow, UpdateSummary, UpdateRefresh}
+
+// UpdateOf gives numbers in a row one update after the other.
+func UpdateOf(seed uint64) Update { return Updates[seed%uint64(len(Updates))] }
 
 // Config bounds generated trajectories; each length is drawn from 1 to its
 // maximum (observations from 0).
@@ -118,15 +123,21 @@ func nextContext(rng *rand.Rand, t *trace.Trajectory, opening []int32, u Update)
 	}
 	for k := range t.Calls {
 		c, age := &t.Calls[k], len(t.Calls)-1-k
+		both := u != UpdateNone && age == 0 || u == UpdateFull || u == UpdateWindow && age == 1
+		output, offset := c.Output, 0
 		switch {
-		case u == UpdateNone, u == UpdateWindow && age > 1, u != UpdateFull && u != UpdateWindow && age > 0:
-			continue
-		case u == UpdateSuffix:
-			add(trace.OriginRetained, k, rng.IntN(len(c.Output)+1), c.Output)
-		default:
-			add(trace.OriginRetained, k, 0, c.Output)
+		case u == UpdateSuffix && both:
+			offset = rng.IntN(len(output) + 1)
+		case u == UpdateSummary && both:
+			output = output[:rng.IntN(len(output)+1)]
+			offset = rng.IntN(len(output) + 1)
 		}
-		add(trace.OriginObservation, k, 0, c.Observation)
+		if both || u == UpdateRefresh {
+			add(trace.OriginRetained, k, offset, output)
+		}
+		if both {
+			add(trace.OriginObservation, k, 0, c.Observation)
+		}
 	}
 	return context, spans
 }
