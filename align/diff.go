@@ -47,6 +47,9 @@ func Diff(row *States, a Action, truth *States, b Action) Difference {
 	if a.ID != b.ID {
 		return Difference{[]Part{PartIDs}, a.Index, fmt.Sprintf("the action is id %d, sampled was %d", a.ID, b.ID)}
 	}
+	if _, ok := row.At(a.Index); !ok {
+		return Difference{[]Part{PartMask}, a.Index, fmt.Sprintf("the action is at place %d of %d tokens", a.Index, len(row.at))}
+	}
 	want, _ := truth.At(b.Predict)
 	have, inside := row.At(a.Predict)
 	if !inside {
@@ -56,7 +59,8 @@ func Diff(row *States, a Action, truth *States, b Action) Difference {
 		return Difference{[]Part{PartPositions}, a.Index, fmt.Sprintf("the token itself stands at position %d, sampled at %d",
 			row.row.Positions[a.Index], truth.row.Positions[b.Index])}
 	}
-	if right := row.find(want); right >= 0 {
+	right := row.row.predictor(a.Index)
+	if state, ok := row.At(right); ok && state == want {
 		return Difference{[]Part{PartPrediction}, a.Predict, fmt.Sprintf("predicted at place %d, the state that it was sampled in ends at place %d", a.Predict, right)}
 	}
 	return diffPlaces(row, a.Predict, truth, b.Predict)

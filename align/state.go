@@ -77,14 +77,16 @@ func (s *States) Equal(a Action, other *States, b Action) bool {
 	return ok && ok2 && s.row.Positions[a.Index] == other.row.Positions[b.Index]
 }
 
-// find is the first place whose state is the one given, -1 if there is none.
-func (s *States) find(state uint64) int {
-	for q, have := range s.at {
-		if have == state {
-			return q
+// predictor is the place that should predict the token at q: the last one that it
+// sees; -1 if it sees none.
+func (p *Packed) predictor(q int) int {
+	last := -1
+	for _, r := range p.before(q) {
+		if end := min(r.End, q); end > r.Start {
+			last = end - 1
 		}
 	}
-	return -1
+	return last
 }
 
 // scramble spreads a number's bits (the finaliser of SplitMix64).

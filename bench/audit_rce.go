@@ -22,7 +22,7 @@ import (
 type auditRCEOptions struct {
 	auditSource
 	Layout               []string `flag:"layout" help:"the layouts that must pass, for the exit status: aligned, calls, persistent, ...; also recorded, the sampler's log-probs"`
-	Controls             bool     `flag:"controls" help:"show all other layouts too: negative controls, which are expected to fail and do not decide"`
+	Controls             []string `flag:"controls" help:"layouts that are shown beside, controls that are expected to fail and do not decide; all (or no value): every other layout"`
 	Tolerance            float64  `flag:"tolerance" help:"largest 99th percentile of |Δ log-prob| that passes, in nats"`
 	ClipEpsilon          float64  `flag:"clip-epsilon" help:"a ratio outside 1 ± this is a false PPO clip"`
 	GradientTrajectories int      `flag:"gradient-trajectories" help:"how many of the first trajectories the gradient error is over; 0: none, -1: all"`
@@ -44,7 +44,7 @@ func newAuditRCE() *cobra.Command {
 		o.auditSource, err = defaultAuditSource(o.Preset)
 		return err
 	}
-	return command(&cobra.Command{
+	cmd := command(&cobra.Command{
 		Use:   "rce",
 		Short: "Compare layouts with the calls that were sampled, token by token",
 		Long: `Scores every sampled token in a layout's rows and in an independent forward pass of
@@ -63,20 +63,35 @@ The trajectories are those of --ledger or --runs, else fresh rollouts of the pre
 		Example: `  bench audit rce --controls --certificate rce.json
   bench audit rce --ledger runs/small/eval/q2/sft/seed-0/ledger.jsonl --trajectories 20
   bench audit rce --runs runs/mini/eval/q2/memopd/seed-0 --layout aligned,recorded --json
-  bench audit rce --dtype bf16`,
+  bench audit rce --controls=persistent,mem1 --dtype bf16`,
 	}, &o, &o.Preset, defaults, func(cmd *cobra.Command, _ []string) error {
 		return runAuditRCE(cmd.Context(), cmd.OutOrStdout(), o)
 	})
+	cmd.Flags().Lookup("controls").NoOptDefVal = allControls
+	return cmd
 }
+
+// allControls stands for every layout that is not audited.
+const allControls = "all"
 
 // layouts are those that decide, and with --controls the others after them.
 func (o auditRCEOptions) layouts() ([]align.Layout, error) {
 	if len(o.Layout) == 0 {
 		return nil, fmt.Errorf("no --layout: none to certify")
 	}
+	names := slices.Clone(o.Layout)
+	for _, name := range o.Controls {
+		if name != allControls {
+			names = append(names, name)
+			continue
+		}
+		for _, l := range align.Layouts() {
+			names = append(names, l.Name)
+		}
+	}
 	var list []align.Layout
-	for _, name := range o.Layout {
-		if name == audit.RecordedName {
+	for i, name := range names {
+		if name == audit.RecordedName || slices.Contains(names[:i], name) {
 			continue
 		}
 		l, err := align.LayoutNamed(name)
@@ -84,11 +99,6 @@ func (o auditRCEOptions) layouts() ([]align.Layout, error) {
 			return nil, err
 		}
 		list = append(list, l)
-	}
-	for _, l := range align.Layouts() {
-		if o.Controls && !slices.Contains(o.Layout, l.Name) {
-			list = append(list, l)
-		}
 	}
 	return list, nil
 }
