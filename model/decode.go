@@ -28,7 +28,7 @@ func (d *Decoder) decodeStep(c *cache, ids []int64, places []int) *torch.Tensor 
 	for i := range d.layers {
 		w := d.layer(i)
 		x = x.Add(d.attendCache(w, i, x, &step))
-		x = x.Add(w.feedForward(x, d.Config.RMSNormEps))
+		x = x.Add(d.feedForward(w, x))
 	}
 	return s.Keep(d.Logits(d.finalNorm(x)))
 }
@@ -83,7 +83,7 @@ func (d *Decoder) attendCache(w *layer, i int, x *torch.Tensor, step *decodeInpu
 	} else {
 		out = step.composed(i, q)
 	}
-	return linear(out.Reshape(step.rows, -1), w.out, w.outBias)
+	return d.linear(out.Reshape(step.rows, -1), w.out, w.outBias)
 }
 
 // fused lets the query heads (rows, H, E) of a key-value head be so many places of

@@ -19,7 +19,8 @@ type Decoder struct {
 	Config Config
 
 	placement Placement
-	live      int // ids with logits; 0: all rows of the head
+	live      int  // ids with logits; 0: all rows of the head
+	sampling  bool // gradients are off
 
 	slots      []slot
 	parameters []Parameter

@@ -72,29 +72,37 @@ func causalRow(ids []int32) *align.Packed {
 
 // Logits maps hidden states (A, D) to logits (A, V) in float32, V being Vocab.
 func (d *Decoder) Logits(hidden *torch.Tensor) *torch.Tensor {
-	return linear(hidden.To(torch.Float32), d.liveHead().To(torch.Float32), nil)
+	return d.linear(hidden.To(torch.Float32), d.liveHead().To(torch.Float32), nil)
 }
 
 // liveHead is the head's rows of the ids in Vocab.
 func (d *Decoder) liveHead() *torch.Tensor {
-	if n := int64(d.Vocab()); d.head.Dims() == 2 && n < d.head.Dim(0) {
+	if n := int64(d.Vocab()); n < d.head.Dim(0) {
 		return d.head.Narrow(0, 0, n)
 	}
 	return d.head
 }
 
+// linear is x (N, in) times weight (out, in) transposed, plus bias.
+func (d *Decoder) linear(x, weight, bias *torch.Tensor) *torch.Tensor {
+	if d.sampling {
+		return x.LinearRows(weight, bias)
+	}
+	return x.Linear(weight, bias)
+}
+
 // feedForward is down(silu(gate(h)) * up(h)) of the normalised x.
-func (w *layer) feedForward(x *torch.Tensor, eps float64) *torch.Tensor {
-	h := linear(x.RMSNorm(w.postNorm, eps), w.gateUp, w.gateUpBias)
+func (d *Decoder) feedForward(w *layer, x *torch.Tensor) *torch.Tensor {
+	h := d.linear(x.RMSNorm(w.postNorm, d.Config.RMSNormEps), w.gateUp, w.gateUpBias)
 	both := h.Chunk(2, -1)
-	return linear(both[0].SiLU().Mul(both[1]), w.down, w.downBias)
+	return d.linear(both[0].SiLU().Mul(both[1]), w.down, w.downBias)
 }
 
 // project returns the rotated queries (N, H, E) and keys (N, K, E) and the values (N, K, E).
 func (d *Decoder) project(w *layer, x *torch.Tensor, r rotation) (q, k, v *torch.Tensor) {
 	c := &d.Config
 	heads, kv, size := int64(c.NumAttentionHeads), int64(c.NumKeyValueHeads), int64(c.HeadDim)
-	qkv := linear(x.RMSNorm(w.inputNorm, c.RMSNormEps), w.qkv, w.qkvBias).View(-1, heads+2*kv, size)
+	qkv := d.linear(x.RMSNorm(w.inputNorm, c.RMSNormEps), w.qkv, w.qkvBias).View(-1, heads+2*kv, size)
 	parts := qkv.SplitSizes([]int64{heads + kv, kv}, 1)
 	qk := parts[0]
 	if w.qNorm != nil {
@@ -122,5 +130,5 @@ func (d *Decoder) attend(w *layer, i int, x *torch.Tensor, p *pass, back *torch.
 	if len(outs) > 1 {
 		all = torch.Cat(outs, 0)
 	}
-	return linear(all.IndexSelect(0, back), w.out, w.outBias)
+	return d.linear(all.IndexSelect(0, back), w.out, w.outBias)
 }

@@ -115,7 +115,7 @@ func (d *Decoder) layerOutput(p *pass, i int, x *torch.Tensor) *torch.Tensor {
 		x = x.IndexSelect(0, p.pick)
 	}
 	x = x.Add(a)
-	return s.Keep(x.Add(w.feedForward(x, d.Config.RMSNormEps)))
+	return s.Keep(x.Add(d.feedForward(w, x)))
 }
 
 // finalNorm is the normalised output of the last layer, (A, D) float32, so that

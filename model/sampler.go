@@ -82,8 +82,6 @@ type generation struct {
 	*Sampler
 	queue    trace.Queue
 	decoder  *Decoder // the sampler's, its weights made ready
-	fast     *Decoder // the same for decode steps; nil before the first
-	freeFast func()
 	cache    *cache
 	prefixes *prefixStore
 	drawer   drawer
@@ -93,21 +91,6 @@ type generation struct {
 func (g *generation) free() {
 	g.cache.free()
 	g.prefixes.free()
-	if g.freeFast != nil {
-		g.freeFast()
-	}
-}
-
-// decoding is the decoder for a step of so many rows. Laying weights out anew takes
-// as long as a few steps, which one row, or a short answer to all, does not bring in.
-func (g *generation) decoding(rows int) *Decoder {
-	if g.fast == nil && rows > 1 && g.decoder.device() == "cpu" {
-		g.fast, g.freeFast = g.decoder.forDecoding()
-	}
-	if g.fast != nil {
-		return g.fast
-	}
-	return g.decoder
 }
 
 // row is a request in generation.
@@ -229,7 +212,7 @@ func (g *generation) step() error {
 	}
 	s := torch.NewScope()
 	defer s.Close()
-	if err := g.draw(g.rows, g.decoding(len(ids)).decodeStep(g.cache, ids, places)); err != nil {
+	if err := g.draw(g.rows, g.decoder.decodeStep(g.cache, ids, places)); err != nil {
 		return err
 	}
 	share := time.Since(begin).Seconds() / float64(len(g.rows))

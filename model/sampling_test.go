@@ -6,33 +6,8 @@ import (
 	"github.com/memopd/memopd-bench/torch"
 )
 
-// TestFewRowsLayout holds products with weights laid out for few rows to plain ones.
-func TestFewRowsLayout(t *testing.T) {
-	noLeaks(t)
-	s := torch.NewScope()
-	defer s.Close()
-	for _, c := range []struct {
-		out, in int64
-		dims    int
-	}{{768, 512, 3}, {2 * 208, 1024, 3}, {601, 1024, 2}, {64, 32, 2}, {512, 512, 3}} {
-		w, bias := torch.Randn(c.out, c.in), torch.Randn(c.out)
-		laid := forFewRows(w)
-		if laid.Dims() != c.dims {
-			t.Errorf("%d by %d: laid out as %v", c.out, c.in, laid)
-		}
-		for _, rows := range []int64{1, 5} {
-			x := torch.Randn(rows, c.in)
-			for _, b := range []*torch.Tensor{nil, bias} {
-				if e := gap(x.Linear(w, b).Float32s(), linear(x, laid, b).Float32s()); e > 1e-5 {
-					t.Errorf("%d rows, %d by %d: off by %g", rows, c.out, c.in, e)
-				}
-			}
-		}
-	}
-}
-
-// TestDecodingLayout samples from a decoder large enough for panels, with a limited vocabulary.
-func TestDecodingLayout(t *testing.T) {
+// TestSampledLogProbs samples from a decoder whose matrices are wide enough for LinearRows, with a limited vocabulary.
+func TestSampledLogProbs(t *testing.T) {
 	c := tiny(Qwen2)
 	c.HiddenSize, c.IntermediateSize, c.NumHiddenLayers, c.VocabSize, c.HeadDim = 512, 768, 1, 1024, 32
 	d := newModel(t, c, 5, 1)

@@ -37,6 +37,29 @@ func (t *Tensor) Linear(weight, bias *Tensor) *Tensor {
 	return opLinear.one(tn(t), tn(weight), tn(bias))
 }
 
+// linearRowsMax is the most rows for which LinearRows is faster than Linear.
+const linearRowsMax = 256
+
+// LinearRows is Linear of t (rows, in) without gradients, fast for few rows on the CPU, and then with results for a row that do not
+// depend on the other rows. Where it has nothing better it is Linear itself.
+func (t *Tensor) LinearRows(weight, bias *Tensor) *Tensor {
+	if t.Dim(0) <= linearRowsMax {
+		if y := t.linearRows(weight, bias, 0); y != nil {
+			return y
+		}
+	}
+	return t.Linear(weight, bias)
+}
+
+func (t *Tensor) linearRows(weight, bias *Tensor, lanes int) *Tensor {
+	h, msg := ctorch.Linear(t.must("linear_rows"), weight.handle(), bias.handle(), lanes)
+	raise("linear_rows", msg, t, weight, bias)
+	if h == 0 {
+		return nil
+	}
+	return wrap(h)
+}
+
 // Dropout zeroes elements with probability p and scales the others by 1/(1-p).
 func (t *Tensor) Dropout(p float64) *Tensor { return opDropout.one(tn(t), fl(p), bl(true)) }
 

@@ -1,4 +1,4 @@
-// The only C++ of the project: any ATen operator through libtorch's dispatcher, and what operators cannot do.
+// Any ATen operator through libtorch's dispatcher, and what operators cannot do. With rows.cc the only C++ of the project.
 // It compiles, with no #if on the version, against libtorch 1.13 (C++17) to 2.15 (C++20).
 #include "ctorch.h"
 
@@ -18,6 +18,8 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 #include <torch/version.h>
+
+#include "rows.h"
 
 namespace {
 
@@ -222,6 +224,33 @@ char* mb_set_bytes(mb_tensor h, const void* data, int64_t bytes) {
     TORCH_CHECK(t.is_contiguous() && t.device().is_cpu(), "copy from Go needs a contiguous CPU tensor");
     TORCH_CHECK(static_cast<int64_t>(t.nbytes()) == bytes, "tensor has ", t.nbytes(), " bytes, given ", bytes);
     if (bytes > 0) std::memcpy(t.data_ptr(), data, bytes);
+  });
+}
+
+char* mb_linear(mb_tensor hx, mb_tensor hw, mb_tensor hbias, int lanes, mb_tensor* out) {
+  *out = 0;
+  return guarded([&] {
+    auto x = borrow(hx), w = borrow(hw), bias = borrow(hbias);
+    for (const auto* t : {&x, &w, &bias}) {
+      if (!t->defined()) continue;
+      if (t->scalar_type() != at::kFloat || !t->device().is_cpu()) return;
+      if (c10::GradMode::is_enabled() && t->requires_grad()) return;
+    }
+    if (x.dim() != 2 || w.dim() != 2 || x.size(1) != w.size(1) || x.stride(1) != 1 || !w.is_contiguous()) return;
+    int64_t rows = x.size(0), in = x.size(1), all = w.size(0);
+    if (rows == 0 || in % kStep != 0 || all < kTile || (bias.defined() && (bias.numel() != all || !bias.is_contiguous()))) return;
+    const auto* most = rows_kernel(rows, lanes);
+    if (!most) return;
+    auto y = at::empty({rows, all}, x.options()), packed = at::empty({in * most->rows}, x.options());
+    auto* kernel = most;
+    for (int64_t from = 0; from < rows; from += kernel->rows) {
+      kernel = rows_kernel(rows - from, lanes);
+      Rows r{x.data_ptr<float>() + from * x.stride(0), w.data_ptr<float>(), bias.defined() ? bias.data_ptr<float>() : nullptr,
+             y.data_ptr<float>() + from * all, packed.data_ptr<float>(), std::min(kernel->rows, rows - from), in, all, x.stride(0)};
+      kernel->pack(r);
+      at::parallel_for(0, (all + kTile - 1) / kTile, 4, [&](int64_t a, int64_t b) { kernel->tiles(r, a, b); });
+    }
+    *out = release(std::move(y));
   });
 }
 

@@ -26,6 +26,14 @@ func SetBytes(h Handle, data []byte) string {
 	return text(C.mb_set_bytes(C.mb_tensor(h), unsafe.Pointer(unsafe.SliceData(data)), C.int64_t(len(data))))
 }
 
+// Linear is x (rows, in) times w (out, in) transposed, plus bias unless 0, by the kernels of rows.cc; 0 where they have nothing for
+// these tensors. lanes is 0 but in tests.
+func Linear(x, w, bias Handle, lanes int) (Handle, string) {
+	var h C.mb_tensor
+	msg := text(C.mb_linear(C.mb_tensor(x), C.mb_tensor(w), C.mb_tensor(bias), C.int(lanes), &h))
+	return Handle(h), msg
+}
+
 // Free gives the references back.
 func Free(handles []Handle) {
 	if len(handles) > 0 {
