@@ -129,10 +129,12 @@ func check(p *align.Packed) error {
 }
 
 // A group ends where its next row is shorter than its first by this share, once
-// it has enough scores to be worth a round of operators of its own.
+// it has enough scores to be worth a round of operators of its own. One whose
+// padded scores are more than the share of waste is cut by the rows' prefixes too.
 const (
 	groupShrink    = 0.8
 	scoresPerGroup = 1 << 15
+	groupWaste     = 1.25
 )
 
 // group sorts rows by length and cuts them into groups with little padding.
@@ -145,16 +147,55 @@ func (l *layout) group(spans []span) {
 	offset := 0
 	for len(spans) > 0 {
 		n := groupSize(spans)
-		g := newGroup(spans[:n], l.past)
-		for r, s := range spans[:n] {
-			for i := range s.length {
-				l.back[s.start+i] = int64(offset + r*g.own + i)
+		for _, part := range cutByPrefix(spans[:n]) {
+			g := newGroup(part, l.past)
+			for r, s := range part {
+				for i := range s.length {
+					l.back[s.start+i] = int64(offset + r*g.own + i)
+				}
 			}
+			offset += g.rows * g.own
+			l.groups = append(l.groups, g)
 		}
-		offset += g.rows * g.own
-		l.groups = append(l.groups, g)
 		spans = spans[n:]
 	}
+}
+
+// cutByPrefix cuts a group whose rows have too unlike prefixes, as those of a
+// tree's blocks have, into parts with prefixes of like length.
+func cutByPrefix(spans []span) [][]span {
+	if padded, used := scores(spans); float64(padded) <= groupWaste*float64(used) {
+		return [][]span{spans}
+	}
+	slices.SortStableFunc(spans, func(a, b span) int { return -cmp.Compare(len(a.prefix), len(b.prefix)) })
+	var parts [][]span
+	first, own := 0, 0
+	for i, s := range spans {
+		prefix := len(spans[first].prefix)
+		if float64(len(s.prefix)) < groupShrink*float64(prefix) && (i-first)*own*(prefix+own) >= scoresPerGroup {
+			parts = append(parts, spans[first:i])
+			first, own = i, 0
+		}
+		own = max(own, s.length)
+	}
+	return append(parts, spans[first:])
+}
+
+// scores counts the query-key pairs of rows as one group: with padding, and without.
+func scores(spans []span) (padded, used int) {
+	own, prefix := longest(spans)
+	for _, s := range spans {
+		used += s.length * (len(s.prefix) + s.length)
+	}
+	return len(spans) * own * (prefix + own), used
+}
+
+// longest is the most own tokens and the most prefix places that a row has.
+func longest(spans []span) (own, prefix int) {
+	for _, s := range spans {
+		own, prefix = max(own, s.length), max(prefix, len(s.prefix))
+	}
+	return own, prefix
 }
 
 // groupSize is how many of the first rows form a group.
@@ -172,9 +213,9 @@ func groupSize(spans []span) int {
 }
 
 func newGroup(spans []span, past int) group {
-	g := group{rows: len(spans), own: spans[0].length}
+	g := group{rows: len(spans)}
+	g.own, g.prefix = longest(spans)
 	for _, s := range spans {
-		g.prefix = max(g.prefix, len(s.prefix))
 		g.prefixLengths = append(g.prefixLengths, int64(len(s.prefix)))
 	}
 	for _, s := range spans {

@@ -29,6 +29,38 @@ func TestGroupsPadLittle(t *testing.T) {
 	}
 }
 
+// TestGroupsOfTreesPadLittle holds it down where what rows see differs much, too.
+func TestGroupsOfTreesPadLittle(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	p := &align.Packed{PrefixLength: 300}
+	p.IDs, p.Positions = make([]int32, 300), make([]int32, 300)
+	branch(rng, p, []align.Range{{Start: 0, End: 300}}, 5)
+	l, _, err := newLayout([]*align.Packed{p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, used := scores(appendSpans(nil, p, 0))
+	padded := 0
+	for _, g := range l.groups {
+		padded += g.rows * g.own * (g.own + g.prefix)
+	}
+	if share := float64(padded) / float64(used); share > 1.25 || len(p.Blocks) < 30 || len(l.groups) > len(p.Blocks)/2 {
+		t.Errorf("%d groups of %d blocks hold %.2f times the scores", len(l.groups), len(p.Blocks), share)
+	}
+}
+
+// branch appends blocks of random length that see what is given, and below some of them others.
+func branch(rng *rand.Rand, p *align.Packed, sees []align.Range, levels int) {
+	for range 2 + rng.IntN(2) {
+		start, n := len(p.IDs), 20+rng.IntN(200)
+		p.IDs, p.Positions = append(p.IDs, make([]int32, n)...), append(p.Positions, make([]int32, n)...)
+		p.Blocks = append(p.Blocks, align.Block{Start: start, End: start + n, Sees: sees})
+		if levels > 1 && rng.IntN(4) > 0 {
+			branch(rng, p, append(append([]align.Range{}, sees...), align.Range{Start: start, End: start + n}), levels-1)
+		}
+	}
+}
+
 // TestMaskIsVisible holds the groups' masks to align's definition of what sees what.
 func TestMaskIsVisible(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
