@@ -106,10 +106,15 @@ func (c score) compare(hidden, own *torch.Tensor, d *domain, temperature float64
 			x.DLogit = distance(far[j], 0)
 			x.Error = distance(float64(logProbs[j]), float64(x.LogProb))
 			x.Clip = clipped(float64(logProbs[j]), float64(x.LogProb), o.ClipEpsilon)
-			tie := trueGap[j] <= o.Tolerance && gap[j] <= o.Tolerance
-			x.Flip = best != tops[k] && !tie
+			x.Flip = flipped(best, tops[k], gap[j], trueGap[j], o.Tolerance)
 		}
 	})
+}
+
+// flipped tells whether the top id is another one and no tie: gaps are the distances
+// of both ids' log-probs in the two passes.
+func flipped(top, trueTop int64, gap, trueGap, tolerance float64) bool {
+	return top != trueTop && !(gap <= tolerance && trueGap <= tolerance)
 }
 
 // gaps are |log p(a) - log p(b)| row by row.

@@ -136,7 +136,7 @@ func judgeTeacher(o Options, t *trace.Trajectory) ([]judged, error) {
 		for j := range tops {
 			k := &tokens[start+j]
 			k.error, k.kl = distance(float64(x[j]), float64(y[j])), kl[j]
-			k.flip = tops[j] != others[j] && !(gap[j] <= o.Tolerance && otherGap[j] <= o.Tolerance)
+			k.flip = flipped(others[j], tops[j], otherGap[j], gap[j], o.Tolerance)
 		}
 	})
 	return tokens, nil
