@@ -55,7 +55,7 @@
 //
 //	perf/total_num_tokens       packed tokens of the batch
 //	perf/throughput             SFT: trained tokens a second; PPO: action tokens a second, all phases
-//	timing_s/PHASE              seconds of gen, compile, rce, score, adv, update; step is their sum
+//	timing_s/PHASE              seconds of gen, compile, rce, score, adv, update, and bundle in steps with one; step is their sum
 //	timing_s/data, /window      SFT: seconds since the last record for data, and in all
 //
 // All functions that touch tensors use libtorch from the calling goroutine.

@@ -64,7 +64,7 @@ func fakeRollout(episodes int) Rollout {
 		q := &fakeQueue{requests: map[*trace.Request]*trace.Trajectory{}, rng: rng}
 		for i := range episodes {
 			t := &trace.Trajectory{
-				Schema: trace.SchemaVersion, ID: fmt.Sprintf("step%d/%d", step, i), Sampler: settings,
+				Schema: trace.SchemaVersion, ID: fmt.Sprintf("step%d/%d", step, i), TaskID: fmt.Sprint(i), Agent: "mem1", Sampler: settings,
 				Prefix: randomIDs(rng, 3+rng.IntN(4)), End: trace.EndAnswered,
 			}
 			q.all = append(q.all, t)
@@ -133,11 +133,14 @@ func (q *fakeQueue) Done(r *trace.Request, resp *trace.Response) {
 		spans = append(spans, trace.Span{Origin: trace.OriginRetained, FromCall: k - 1, Start: n, End: mid},
 			trace.Span{Origin: trace.OriginObservation, FromCall: k - 1, Start: mid, End: mid + len(last.Observation)})
 	}
-	t.Calls = append(t.Calls, trace.Call{
+	c := trace.Call{
 		Index: k, Context: r.Context, Spans: spans, Output: resp.Output, LogProbs: resp.LogProbs, Stop: resp.Stop,
-		Observation: randomIDs(q.rng, 4),
-	})
-	if len(t.Calls) < 3 {
+		MaxNewTokens: r.MaxNewTokens, Seed: r.Seed, Outcome: trace.OutcomeSearch, Query: "q", Observation: randomIDs(q.rng, 4),
+	}
+	if k == 2 {
+		c.Outcome, c.Query, c.Observation = trace.OutcomeAnswer, "", nil
+	}
+	if t.Calls = append(t.Calls, c); k < 2 {
 		q.ask(t)
 	}
 }
@@ -148,7 +151,7 @@ func tinyPPO(teacher string) PPOConfig {
 	c.Seed, c.Steps, c.PromptsPerStep, c.Teacher = 7, 4, 6, teacher
 	c.TokensPerMinibatch, c.TokensPerMicrobatch = 150, 100
 	c.PolicyDelaySteps, c.LearningRate, c.CriticHiddenUnits = 1, 3e-3, 8
-	c.RCETrajectoriesPerStep, c.CheckpointEvery, c.EvalEvery = 2, 2, 0
+	c.RCETrajectoriesPerStep, c.CheckpointEvery, c.EvalEvery, c.BundleEvery = 2, 2, 0, 0
 	return c
 }
 

@@ -98,6 +98,8 @@ type ppoRun struct {
 
 	state     ppoState
 	evaluated int // step of the last evaluation, -1: none
+
+	frozenHashes map[string]WeightHashes // of models that do not change, once a bundle has asked
 }
 
 // openPPO starts a run, or takes it up from its latest checkpoint.
@@ -168,11 +170,22 @@ func (r *ppoRun) step(ctx context.Context) error {
 			return err
 		}
 		clock.end("adv")
-		stats, err := r.update(batch)
+		bundle, err := r.openBundle(batch)
 		if err != nil {
 			return err
 		}
+		defer bundle.discard()
+		if bundle != nil {
+			clock.end("bundle")
+		}
+		stats, err := r.update(batch, bundle.watch())
 		clock.end("update")
+		if failed := bundle.write(batch, trajectories, err); failed != nil || err != nil {
+			return errors.Join(err, failed)
+		}
+		if bundle != nil {
+			clock.end("bundle")
+		}
 		r.state.Step++
 		return r.record(batch, trajectories, rce, stats, &clock)
 	})
@@ -222,14 +235,16 @@ type phases struct {
 	seconds map[string]float64
 }
 
-// end closes the phase that began where the last one ended.
+// end closes the phase that began where the last one ended; one that comes twice adds up.
 func (p *phases) end(name string) {
 	now := time.Now()
 	if p.seconds == nil {
 		p.seconds = map[string]float64{}
 	}
-	p.names = append(p.names, name)
-	p.seconds[name] = now.Sub(p.last).Seconds()
+	if _, again := p.seconds[name]; !again {
+		p.names = append(p.names, name)
+	}
+	p.seconds[name] += now.Sub(p.last).Seconds()
 	p.last = now
 }
 

@@ -77,9 +77,11 @@ type PPOConfig struct {
 	RCETrajectoriesPerStep int     `json:"rce_trajectories_per_step" flag:"rce-trajectories-per-step" help:"trajectories of each step whose packed log-probs are compared with independent calls; 0: none"`
 	RCETolerance           float64 `json:"rce_tolerance" flag:"rce-tolerance" help:"training stops when the 99th percentile of that difference is above this"`
 
-	EvalEvery           int `json:"eval_every" flag:"eval-every" help:"steps between evaluations; 0: none"`
-	CheckpointEvery     int `json:"checkpoint_every" flag:"checkpoint-every" help:"steps between checkpoints to resume from; the last alone is kept"`
-	CheckpointKeepEvery int `json:"checkpoint_keep_every" flag:"checkpoint-keep-every" help:"checkpoints of these steps are kept for good; 0: none"`
+	EvalEvery           int  `json:"eval_every" flag:"eval-every" help:"steps between evaluations; 0: none"`
+	CheckpointEvery     int  `json:"checkpoint_every" flag:"checkpoint-every" help:"steps between checkpoints to resume from; the last alone is kept"`
+	CheckpointKeepEvery int  `json:"checkpoint_keep_every" flag:"checkpoint-keep-every" help:"checkpoints of these steps are kept for good; 0: none"`
+	BundleEvery         int  `json:"bundle_every" flag:"bundle-every" help:"steps between bundles, which bench replay reruns; the first step has one; 0: none"`
+	BundleWeights       bool `json:"bundle_weights" flag:"bundle-weights" help:"bundles hold weights and moments before their step, and the first microbatch's gradient, so that each can be replayed without a checkpoint"`
 }
 
 // MiniPPO is the mini preset: 200 steps of 32 Q2 episodes take some 8 minutes on
@@ -96,7 +98,7 @@ func MiniPPO() PPOConfig {
 		LearningRate: 3e-4, CriticLearningRate: 1e-3,
 		AdamBeta1: 0.9, AdamBeta2: 0.95, AdamEpsilon: 1e-8, GradientNormMax: 1,
 		RCETrajectoriesPerStep: 4, RCETolerance: 1e-4,
-		EvalEvery: 50, CheckpointEvery: 25, CheckpointKeepEvery: 0,
+		EvalEvery: 50, CheckpointEvery: 25, CheckpointKeepEvery: 0, BundleEvery: 25,
 	}
 }
 
@@ -135,6 +137,7 @@ func (c PPOConfig) Validate() error {
 		{"policy_delay_steps", c.PolicyDelaySteps, 0}, {"teacher_first_call", c.TeacherFirstCall, 0}, {"critic_hidden_units", c.CriticHiddenUnits, 1},
 		{"rce_trajectories_per_step", c.RCETrajectoriesPerStep, 0}, {"eval_every", c.EvalEvery, 0},
 		{"checkpoint_every", c.CheckpointEvery, 1}, {"checkpoint_keep_every", c.CheckpointKeepEvery, 0},
+		{"bundle_every", c.BundleEvery, 0},
 	} {
 		bad(f.value >= f.least, "%s is %d, want at least %d", f.name, f.value, f.least)
 	}

@@ -19,17 +19,21 @@ func (r *ppoRun) score(b *stepBatch) {
 			r.scoreMicrobatch(micro)
 		}
 		if r.c.KLCoefficient != 0 {
-			r.reference.use(func(d *model.Decoder) {
-				for _, micro := range micros {
-					logProbs, _ := r.c.score(d, packedRows(micro), r.c.Temperature)
-					hand(micro, logProbs, func(x *sample, part []float32) { x.reference = part })
-				}
-			})
+			r.reference.use(func(d *model.Decoder) { r.scoreReference(d, micros) })
 		}
 		if r.teacher != nil {
-			r.teacher.use(func(d *model.Decoder) { b.teacherHidden = r.teacherHidden(d, b) })
+			r.teacher.use(func(d *model.Decoder) {
+				b.teacherHidden = r.teacherHidden(d, b, func([]*sample) bool { return true })
+			})
 		}
 	})
+}
+
+func (r *ppoRun) scoreReference(d *model.Decoder, micros [][]*sample) {
+	for _, micro := range micros {
+		logProbs, _ := r.c.score(d, packedRows(micro), r.c.Temperature)
+		hand(micro, logProbs, func(x *sample, part []float32) { x.reference = part })
+	}
 }
 
 func (r *ppoRun) scoreMicrobatch(micro []*sample) {
@@ -56,8 +60,8 @@ func hand(samples []*sample, all []float32, set func(*sample, []float32)) {
 }
 
 // teacherHidden is (actions, D), in the order of the batch; on the host where frozen
-// models rest there.
-func (r *ppoRun) teacherHidden(d *model.Decoder, b *stepBatch) *torch.Tensor {
+// models rest there. Microbatches that are not needed are left 0.
+func (r *ppoRun) teacherHidden(d *model.Decoder, b *stepBatch, needed func([]*sample) bool) *torch.Tensor {
 	s := torch.NewScope()
 	defer s.Close()
 	var parts []*torch.Tensor
@@ -65,6 +69,10 @@ func (r *ppoRun) teacherHidden(d *model.Decoder, b *stepBatch) *torch.Tensor {
 		rows := make([]*align.Packed, len(micro))
 		for i, x := range micro {
 			rows[i] = x.teacherRow
+		}
+		if !needed(micro) {
+			parts = append(parts, torch.Zeros(torch.Float32, int64(actionCount(rows)), int64(d.Config.HiddenSize)))
+			continue
 		}
 		inner := torch.NewScope()
 		hidden := d.Hidden(rows)

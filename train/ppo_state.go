@@ -44,16 +44,7 @@ func (r *ppoRun) save(force bool) error {
 		return nil
 	}
 	err := writeFolder(CheckpointPath(r.p.Dir, step), func(dir string) error {
-		if err := r.p.Save(filepath.Join(dir, "actor"), r.policy); err != nil {
-			return err
-		}
-		if err := torch.WriteSafetensors(filepath.Join(dir, "critic.safetensors"), r.critic.parameters(), nil); err != nil {
-			return err
-		}
-		if err := r.actorOptimizer.save(filepath.Join(dir, "optimizer_actor.safetensors")); err != nil {
-			return err
-		}
-		if err := r.criticOptimizer.save(filepath.Join(dir, "optimizer_critic.safetensors")); err != nil {
+		if err := r.writeWeights(dir); err != nil {
 			return err
 		}
 		return writeJSON(filepath.Join(dir, "state.json"), r.state)
@@ -64,9 +55,47 @@ func (r *ppoRun) save(force bool) error {
 	return pruneCheckpoints(r.p.Dir, r.c.CheckpointKeepEvery)
 }
 
+// writeWeights writes weights and moments to a folder; restore takes them.
+func (r *ppoRun) writeWeights(dir string) error {
+	if err := r.p.Save(filepath.Join(dir, "actor"), r.policy); err != nil {
+		return err
+	}
+	if err := torch.WriteSafetensors(filepath.Join(dir, "critic.safetensors"), r.critic.parameters(), nil); err != nil {
+		return err
+	}
+	if err := r.actorOptimizer.save(filepath.Join(dir, "optimizer_actor.safetensors")); err != nil {
+		return err
+	}
+	return r.criticOptimizer.save(filepath.Join(dir, "optimizer_critic.safetensors"))
+}
+
+// restore makes the run's parts from weights and moments that writeWeights wrote.
+func (r *ppoRun) restore(from string) error {
+	policy, err := model.Load(filepath.Join(from, "actor"), r.c.Trained())
+	if err != nil {
+		return err
+	}
+	if err := policy.LimitVocab(r.p.Initial.Vocab()); err != nil {
+		return err
+	}
+	if err := r.build(policy); err != nil {
+		return err
+	}
+	if err := loadTensors(filepath.Join(from, "critic.safetensors"), r.critic.parameters()); err != nil {
+		return err
+	}
+	if err := r.actorOptimizer.load(filepath.Join(from, "optimizer_actor.safetensors")); err != nil {
+		return err
+	}
+	return r.criticOptimizer.load(filepath.Join(from, "optimizer_critic.safetensors"))
+}
+
 // start makes policy, critic and optimisers of a new run.
 func (r *ppoRun) start() error {
 	if err := r.build(r.p.Initial.CloneTo(r.c.Trained())); err != nil {
+		return err
+	}
+	if err := dropBundles(r.p.Dir, 0); err != nil {
 		return err
 	}
 	_, err := rewindRecords(filepath.Join(r.p.Dir, MetricsFile), -1)
@@ -102,32 +131,19 @@ func (r *ppoRun) load(from string) error {
 	if saved.Schema != checkpointSchema {
 		return fmt.Errorf("schema version %d, want %d", saved.Schema, checkpointSchema)
 	}
-	if err := sameConfig(saved.Config, r.c, "steps", "eval_every", "checkpoint_every", "checkpoint_keep_every"); err != nil {
+	if err := sameConfig(saved.Config, r.c, "steps", "eval_every", "checkpoint_every", "checkpoint_keep_every", "bundle_every", "bundle_weights"); err != nil {
 		return err
 	}
 	if saved.Initial != r.state.Initial || saved.Teacher != r.state.Teacher {
 		return errors.New("the initial or the teacher's weights are not those that the run began with")
 	}
-	policy, err := model.Load(filepath.Join(from, "actor"), r.c.Trained())
-	if err != nil {
-		return err
-	}
-	if err := policy.LimitVocab(r.p.Initial.Vocab()); err != nil {
-		return err
-	}
-	if err := r.build(policy); err != nil {
-		return err
-	}
-	if err := loadTensors(filepath.Join(from, "critic.safetensors"), r.critic.parameters()); err != nil {
-		return err
-	}
-	if err := r.actorOptimizer.load(filepath.Join(from, "optimizer_actor.safetensors")); err != nil {
-		return err
-	}
-	if err := r.criticOptimizer.load(filepath.Join(from, "optimizer_critic.safetensors")); err != nil {
+	if err := r.restore(from); err != nil {
 		return err
 	}
 	r.state.Step = saved.Step
+	if err := dropBundles(r.p.Dir, saved.Step); err != nil {
+		return err
+	}
 	records, err := rewindRecords(filepath.Join(r.p.Dir, MetricsFile), saved.Step)
 	if err != nil {
 		return err

@@ -22,8 +22,29 @@ type updateStats struct {
 	RatioMax                        float64
 }
 
-// update goes over the batch in mini-batches for EpochsPerStep epochs.
-func (r *ppoRun) update(b *stepBatch) (updateStats, error) {
+// add sums two counts.
+func (s *updateStats) add(o updateStats) {
+	s.Actions, s.TeacherActions, s.Minibatches = s.Actions+o.Actions, s.TeacherActions+o.TeacherActions, s.Minibatches+o.Minibatches
+	s.Policy, s.Value, s.Entropy, s.Teacher = s.Policy+o.Policy, s.Value+o.Value, s.Entropy+o.Entropy, s.Teacher+o.Teacher
+	s.ApproxKL += o.ApproxKL
+	s.Clipped, s.ValueClipped = s.Clipped+o.Clipped, s.ValueClipped+o.ValueClipped
+	s.ActorNorm, s.CriticNorm = s.ActorNorm+o.ActorNorm, s.CriticNorm+o.CriticNorm
+	s.RatioMax = max(s.RatioMax, o.RatioMax)
+}
+
+// microRun is what one microbatch of an update did.
+type microRun struct {
+	epoch, minibatch int // the mini-batch's place in its epoch
+	samples          []*sample
+	stats            updateStats
+}
+
+// observer sees each microbatch of an update after its backward pass, when the
+// gradients are those of its mini-batch so far. False ends the update there.
+type observer func(microRun) bool
+
+// update goes over the batch in mini-batches for EpochsPerStep epochs. watch may be nil.
+func (r *ppoRun) update(b *stepBatch, watch observer) (updateStats, error) {
 	var stats updateStats
 	if r.teacher != nil {
 		b.teacherHead = r.teacher.head()
@@ -33,8 +54,12 @@ func (r *ppoRun) update(b *stepBatch) (updateStats, error) {
 	defer r.criticOptimizer.ZeroGrad()
 	for epoch := range r.c.EpochsPerStep {
 		rng := newRand(r.c.Seed, streamMinibatch, uint64(r.state.Step), uint64(epoch))
-		for _, mini := range minibatches(r.c, b.samples, rng) {
-			r.updateMinibatch(b, mini, &stats)
+		for i, mini := range minibatches(r.c, b.samples, rng) {
+			if !r.updateMinibatch(b, mini, &stats, func(micro []*sample, own updateStats) bool {
+				return watch == nil || watch(microRun{epoch, i, micro, own})
+			}) {
+				return stats, nil
+			}
 			if bad := stats.Policy + stats.Value + stats.Teacher + stats.ActorNorm + stats.CriticNorm; math.IsNaN(bad) || math.IsInf(bad, 0) {
 				return stats, fmt.Errorf("a loss or gradient is not finite (policy %g, value %g, teacher %g, gradient norms %g and %g): training has diverged",
 					stats.Policy, stats.Value, stats.Teacher, stats.ActorNorm, stats.CriticNorm)
@@ -46,7 +71,8 @@ func (r *ppoRun) update(b *stepBatch) (updateStats, error) {
 
 // updateMinibatch takes one optimiser step of actor and critic. The actor's is
 // left out while nothing acts on it: in the delay, without a teacher or entropy bonus.
-func (r *ppoRun) updateMinibatch(b *stepBatch, mini []*sample, stats *updateStats) {
+// It asks on after each microbatch, and reports whether it came to the end.
+func (r *ppoRun) updateMinibatch(b *stepBatch, mini []*sample, stats *updateStats, on func([]*sample, updateStats) bool) bool {
 	rows := packedRows(mini)
 	total := minibatchTotals{actions: float64(actionCount(rows))}
 	here, _ := teacherPlaces(mini)
@@ -55,8 +81,13 @@ func (r *ppoRun) updateMinibatch(b *stepBatch, mini []*sample, stats *updateStat
 	r.criticOptimizer.ZeroGrad()
 	actorMoves := false
 	for _, micro := range microbatches(mini, r.c.TokensPerMicrobatch, packedLength) {
-		if r.backward(b, micro, total, stats) {
+		var own updateStats
+		if r.backward(b, micro, total, &own) {
 			actorMoves = true
+		}
+		stats.add(own)
+		if !on(micro, own) {
+			return false
 		}
 	}
 	if actorMoves {
@@ -66,6 +97,7 @@ func (r *ppoRun) updateMinibatch(b *stepBatch, mini []*sample, stats *updateStat
 	stats.CriticNorm += r.criticOptimizer.clip(r.c.GradientNormMax)
 	r.criticOptimizer.Step()
 	stats.Minibatches++
+	return true
 }
 
 // minibatchTotals are what sums over a mini-batch are divided by.

@@ -30,7 +30,7 @@ func SmallPPO() PPOConfig {
 	c.Critic, c.CriticHiddenUnits, c.OffloadFrozen = CriticHead, 256, false
 	c.LearningRate, c.CriticLearningRate = 5e-6, 1e-4
 	c.RCETrajectoriesPerStep = 1
-	c.EvalEvery, c.CheckpointEvery = 0, 10
+	c.EvalEvery, c.CheckpointEvery, c.BundleEvery = 0, 10, 10
 	return c
 }
 
@@ -86,6 +86,6 @@ func PaperPPO() PPOConfig {
 		LearningRate: 1e-6, CriticLearningRate: 1e-5,
 		AdamBeta1: 0.9, AdamBeta2: 0.999, AdamEpsilon: 1e-8, WeightDecay: 0.01, GradientNormMax: 1,
 		RCETrajectoriesPerStep: 4, RCETolerance: 1e-4,
-		EvalEvery: 150, CheckpointEvery: 20, CheckpointKeepEvery: 100,
+		EvalEvery: 150, CheckpointEvery: 20, CheckpointKeepEvery: 100, BundleEvery: 20,
 	}
 }
