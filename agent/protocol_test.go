@@ -120,3 +120,37 @@ func TestLoadProtocol(t *testing.T) {
 		}
 	}
 }
+
+// A document that is too long loses its end, by whole words. What stands around it
+// stays: the turns left, the other documents, the closing tag.
+func TestLongDocumentsLoseTheirEnd(t *testing.T) {
+	mini, mem1 := Mini(), MEM1()
+	mini.DocumentWords, mem1.DocumentWords = 3, 3
+	docs := []Document{
+		{Title: "Gola", Text: "first second\tthird fourth ANSWER"},
+		{Title: "Kome", Text: "one two three"},
+	}
+	for _, tc := range [][2]string{
+		{mini.Observation(docs, 4), "<information> turns 4 ; title Gola : first second third title Kome : one two three </information>"},
+		{mem1.Observation(docs, 4), "\n\n<information>\nYou have 4 turns left.\n" +
+			"Doc 1(Title: Gola) first second third\nDoc 2(Title: Kome) one two three\n</information>\n\n"},
+	} {
+		if tc[0] != tc[1] {
+			t.Errorf("got  %q\nwant %q", tc[0], tc[1])
+		}
+	}
+	// An episode shows and records the same: nothing cuts an observation later, nor the
+	// contexts that it goes into.
+	o := miniOptions()
+	o.Protocol.DocumentWords = 3
+	tr := run(t, oracle(o.Tokenizer), miniWorld, o, miniTask)[0]
+	const shown = "<information> turns 5 ; title noge : spouse fagi ; </information>"
+	second := tr.Calls[1]
+	span := second.Spans[len(second.Spans)-1]
+	if got := o.Tokenizer.Decode(tr.Calls[0].Observation); got != shown {
+		t.Errorf("observed %q", got)
+	}
+	if got := o.Tokenizer.Decode(second.Context[span.Start:span.End]); got != shown {
+		t.Errorf("seen %q", got)
+	}
+}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,6 +155,64 @@ func TestUpdateNamed(t *testing.T) {
 	} {
 		if u, err := UpdateNamed(name); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, %v", name, u, err)
+		}
+	}
+}
+
+// forgetful retains nothing at all, and hoarder everything in any order.
+type forgetful struct{}
+type hoarder struct{}
+
+func (forgetful) Name() string                           { return "forgetful" }
+func (forgetful) Retain([]trace.Call, Decoder) []Segment { return nil }
+func (hoarder) Name() string                             { return "hoarder" }
+func (hoarder) Retain(calls []trace.Call, _ Decoder) []Segment {
+	var all []Segment
+	for k := range calls {
+		all = append(all, observed(len(calls)-1-k), retained(k), retained(k))
+	}
+	return all
+}
+
+// Whatever a context is rebuilt from, the task stands before it, whole, and the
+// record says what each call saw.
+func TestRebuiltContextsKeepTheTask(t *testing.T) {
+	for _, u := range append([]Update{forgetful{}, hoarder{}}, allUpdates...) {
+		o := miniOptions()
+		o.Update = u
+		tr := run(t, oracle(o.Tokenizer), miniWorld, o, miniTask)[0]
+		if len(tr.Calls) != 4 {
+			t.Fatalf("%s: %d calls, %s", u.Name(), len(tr.Calls), tr.Error)
+		}
+		task := o.Tokenizer.Encode(o.Protocol.Prefix(miniTask.Questions))
+		for _, c := range tr.Calls {
+			head, covered := c.Spans[0], 0
+			for _, s := range c.Spans {
+				covered += s.End - s.Start
+			}
+			if head.Origin != trace.OriginPrefix || !slices.Equal(c.Context[head.Start:head.End], task) || covered != len(c.Context) {
+				t.Errorf("%s, call %d: spans %+v of %d ids", u.Name(), c.Index, c.Spans, len(c.Context))
+			}
+		}
+	}
+}
+
+// A context that grows is counted: the episode ends before a call that does not fit.
+func TestGrowingContextsAreCounted(t *testing.T) {
+	for _, u := range allUpdates {
+		o := miniOptions()
+		o.Update = u
+		free := run(t, oracle(o.Tokenizer), miniWorld, o, miniTask)[0]
+		longest := 0
+		for _, c := range free.Calls {
+			longest = max(longest, len(c.Context)+c.MaxNewTokens)
+		}
+		for room, calls := range map[int]int{longest: 4, longest - 1: 3} {
+			o.ContextTokens = room
+			tr := run(t, oracle(o.Tokenizer), miniWorld, o, miniTask)[0]
+			if fits := tr.End == trace.EndAnswered; fits != (calls == 4) || len(tr.Calls) > calls || !fits && tr.End != trace.EndContext {
+				t.Errorf("%s in %d tokens of %d: %d calls, %s", u.Name(), room, longest, len(tr.Calls), tr.End)
+			}
 		}
 	}
 }

@@ -17,11 +17,17 @@ import (
 // before the advantages are estimated.
 func scoredBatch(t *testing.T, c PPOConfig, teacher uint64, change func(*sample)) (*ppoRun, *stepBatch) {
 	t.Helper()
+	return scoredBatchOf(t, c, teacher, fakeRollout(6), change)
+}
+
+// scoredBatchOf is scoredBatch of a rollout's trajectories.
+func scoredBatchOf(t *testing.T, c PPOConfig, teacher uint64, rollout Rollout, change func(*sample)) (*ppoRun, *stepBatch) {
+	t.Helper()
 	r, err := openPPO(c, PPOParts{Initial: tinyModel(t, 1), Teacher: tinyModel(t, teacher), Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	trajectories, err := fakeRollout(6)(context.Background(), 0, r.policy, 3)
+	trajectories, err := rollout(context.Background(), 0, r.policy, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
