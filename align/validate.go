@@ -105,6 +105,10 @@ func originFault(t *trace.Trajectory, k int, s trace.Span) string {
 		if s.FromCall >= 0 && !copied(t.Calls[s.FromCall].Observation, s.Offset, ids) {
 			return fmt.Sprintf("not what stands at %d in call %d's observation", s.Offset, s.FromCall)
 		}
+	case trace.OriginUnknown: // conditions like any other context
+		if s.FromCall != -1 {
+			return fmt.Sprintf("of unknown origin, yet from call %d", s.FromCall)
+		}
 	default:
 		return fmt.Sprintf("unknown origin %q", s.Origin)
 	}

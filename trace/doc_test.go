@@ -27,14 +27,17 @@ func TestDocumentNamesAll(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	for _, o := range []Origin{OriginPrefix, OriginRetained, OriginObservation} {
+	for _, o := range []Origin{OriginPrefix, OriginRetained, OriginObservation, OriginUnknown} {
 		names = append(names, string(o))
 	}
 	for _, s := range stopReasons {
 		names = append(names, string(s))
 	}
-	for _, o := range []Outcome{OutcomeSearch, OutcomeAnswer, OutcomeUnusable} {
+	for _, o := range []Outcome{OutcomeSearch, OutcomeAnswer, OutcomeUnusable, OutcomeUnknown} {
 		names = append(names, string(o))
+	}
+	for _, m := range meanings[1:] {
+		names = append(names, string(m))
 	}
 	for _, e := range ends {
 		names = append(names, string(e))
@@ -59,7 +62,7 @@ func TestDocumentExample(t *testing.T) {
 	if err := json.Compact(&line, block[1]); err != nil {
 		t.Fatal(err)
 	}
-	got, err := parseLine(line.Bytes())
+	got, err := parseLine(line.Bytes(), true)
 	if err != nil {
 		t.Fatal(err)
 	}

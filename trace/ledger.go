@@ -48,12 +48,18 @@ func Create(path string) (Writer, error) {
 }
 
 // Open opens a ledger file for reading. The extension says its form.
-func Open(path string) (Reader, error) {
+func Open(path string) (Reader, error) { return open(path, true) }
+
+// OpenUnchecked opens a ledger file like Open, but its trajectories need not
+// Validate: for whoever says what is wrong with them.
+func OpenUnchecked(path string) (Reader, error) { return open(path, false) }
+
+func open(path string, check bool) (Reader, error) {
 	switch extension(path) {
 	case ".jsonl":
-		return newJSONLReader(path)
+		return newJSONLReader(path, check)
 	case ".parquet":
-		return newParquetReader(path)
+		return newParquetReader(path, check)
 	}
 	return nil, fmt.Errorf("ledger %s: the name ends in neither .jsonl nor .parquet", path)
 }
@@ -113,6 +119,7 @@ func (t *Trajectory) normalise() {
 	t.Prefix = orNil(t.Prefix)
 	t.Calls = orNil(t.Calls)
 	t.Answers = orNil(t.Answers)
+	t.Lacks = orNil(t.Lacks)
 	if len(t.Scores) == 0 {
 		t.Scores = nil
 	}

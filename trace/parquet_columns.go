@@ -13,6 +13,7 @@ type column[T any] struct {
 	name     string
 	typ      arrow.DataType
 	nullable bool // only a list, null for nil
+	optional bool // files from before it was added lack it
 	put      func(array.Builder, *T)
 	get      func(arrow.Array, int, *T) error
 }
@@ -114,6 +115,12 @@ func orNull[T, E any](c column[T], at func(*T) *[]E) column[T] {
 	return c
 }
 
+// orAbsent makes a column optional.
+func orAbsent[T any](c column[T]) column[T] {
+	c.optional = true
+	return c
+}
+
 func structOf[T any](columns []column[T]) *arrow.StructType {
 	return arrow.StructOf(fields(columns)...)
 }
@@ -147,6 +154,9 @@ func getStruct[T any](a arrow.Array, row int, columns []column[T], t *T) error {
 	typ := s.DataType().(*arrow.StructType)
 	for _, c := range columns {
 		at, ok := typ.FieldIdx(c.name)
+		if !ok && c.optional {
+			continue
+		}
 		if !ok {
 			return fmt.Errorf("no field %s", c.name)
 		}

@@ -20,18 +20,20 @@ type parquetReader struct {
 	batch arrow.RecordBatch // owned by rows
 	next  int               // row of batch
 	row   int               // of the file
+
+	check bool // trajectories must Validate
 }
 
 // rowsPerRead is how many trajectories are decoded at a time.
 const rowsPerRead = 64
 
-func newParquetReader(path string) (_ Reader, err error) {
+func newParquetReader(path string, check bool) (_ Reader, err error) {
 	defer catch(&err, "ledger "+path)
 	f, err := file.OpenParquetFile(path, false)
 	if err != nil {
 		return nil, fmt.Errorf("ledger %s: %w", path, err)
 	}
-	r := &parquetReader{path: path, file: f}
+	r := &parquetReader{path: path, file: f, check: check}
 	if err := r.open(); err != nil {
 		r.Close()
 		return nil, fmt.Errorf("ledger %s: %w", path, err)
@@ -52,13 +54,18 @@ func (r *parquetReader) open() error {
 	if err != nil {
 		return err
 	}
+	absent := 0
 	for _, c := range trajectoryColumns {
-		if !schema.HasField(c.name) {
+		switch {
+		case schema.HasField(c.name):
+		case c.optional:
+			absent++
+		default:
 			return fmt.Errorf("no column %s", c.name)
 		}
 	}
-	if n := schema.NumFields(); n != len(trajectoryColumns) {
-		return fmt.Errorf("%d columns, a ledger has %d", n, len(trajectoryColumns))
+	if n := schema.NumFields(); n != len(trajectoryColumns)-absent {
+		return fmt.Errorf("%d columns, a ledger has %d", n, len(trajectoryColumns)-absent)
 	}
 	r.rows, err = reader.GetRecordReader(context.Background(), nil, nil)
 	return err
@@ -99,6 +106,9 @@ func (r *parquetReader) decode() (*Trajectory, error) {
 	t := &Trajectory{}
 	for _, c := range trajectoryColumns {
 		at := r.batch.Schema().FieldIndices(c.name)
+		if len(at) == 0 && c.optional {
+			continue
+		}
 		if len(at) != 1 {
 			return nil, fmt.Errorf("%d columns %s", len(at), c.name)
 		}
@@ -107,6 +117,9 @@ func (r *parquetReader) decode() (*Trajectory, error) {
 		}
 	}
 	t.normalise()
+	if !r.check {
+		return t, nil
+	}
 	if err := t.Validate(); err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ var (
 		intColumn("top_k", func(s *Sampler) *int { return &s.TopK }),
 		floatColumn("top_p", func(s *Sampler) *float64 { return &s.TopP }),
 		seedColumn("seed", func(s *Sampler) *uint64 { return &s.Seed }),
+		orAbsent(textColumn("meaning", func(s *Sampler) *Meaning { return &s.Meaning })),
 	}
 	callColumns = []column[Call]{
 		intColumn("index", func(c *Call) *int { return &c.Index }),
@@ -61,6 +62,7 @@ var (
 		listColumn("answers", textColumn("", self[string]), func(t *Trajectory) *[]string { return &t.Answers }),
 		floatColumn("reward", func(t *Trajectory) *float64 { return &t.Reward }),
 		scoresColumn(),
+		orAbsent(listColumn("lacks", textColumn("", self[string]), func(t *Trajectory) *[]string { return &t.Lacks })),
 	}
 )
 

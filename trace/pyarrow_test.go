@@ -45,7 +45,7 @@ func TestPyarrow(t *testing.T) {
 	}
 	var got []*Trajectory
 	for line := range bytes.Lines(out) {
-		tr, err := parseLine(line)
+		tr, err := parseLine(line, true)
 		if err != nil {
 			t.Fatal(err)
 		}

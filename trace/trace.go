@@ -19,10 +19,11 @@ const (
 	OriginPrefix      Origin = "prefix"      // the task prefix, alike in every call
 	OriginRetained    Origin = "retained"    // a copy of an earlier call's output
 	OriginObservation Origin = "observation" // what the environment answered
+	OriginUnknown     Origin = "unknown"     // of an import: the source does not say
 )
 
 // Span is a run of context tokens [Start, End) of one origin. FromCall is the
-// call whose output or observation it is, -1 for the prefix. Offset is the place
+// call whose output or observation it is, -1 for the prefix and the unknown. Offset is the place
 // in that output or observation where the copy begins, 0 for a whole one.
 type Span struct {
 	Origin   Origin `json:"origin"`
@@ -42,6 +43,7 @@ const (
 	StopLength  StopReason = "length"        // MaxNewTokens reached
 	StopContext StopReason = "context_limit" // the model's context was full, or the request did not fit
 	StopScript  StopReason = "script"        // a scripted output ended; nothing was sampled
+	StopUnknown StopReason = "unknown"       // of an import: the source does not say
 )
 
 // Outcome says what the agent made of a call's output.
@@ -52,6 +54,7 @@ const (
 	OutcomeSearch   Outcome = "search"   // a query, answered by the environment
 	OutcomeAnswer   Outcome = "answer"   // the final answers
 	OutcomeUnusable Outcome = "unusable" // nothing that the protocol takes; Call.Reason says why
+	OutcomeUnknown  Outcome = "unknown"  // of an import: nobody read the output
 )
 
 // End says why a trajectory ended.
@@ -67,15 +70,30 @@ const (
 	EndRetrieval  End = "retrieval"   // the searcher failed
 	EndCancelled  End = "cancelled"   // the run was stopped
 	EndModelError End = "model_error" // the model failed
+	EndUnknown    End = "unknown"     // of an import: the source does not say
 )
 
-// Sampler holds the settings a trajectory was sampled with.
+// Meaning says of which distribution log-probs are.
+type Meaning string
+
+// The meanings of log-probs. Raw ones fit what was sampled only at temperature 1
+// without top-k and top-p: else they are off by the logarithm of the share that
+// was left to draw from.
+const (
+	MeaningProcessed Meaning = ""        // the one drawn from: temperature, top-k and top-p applied
+	MeaningRaw       Meaning = "raw"     // the model's, before temperature, top-k and top-p
+	MeaningUnknown   Meaning = "unknown" // of an import: the source does not say
+)
+
+// Sampler holds the settings a trajectory was sampled with. Those of an import
+// that its source does not state are 0, and named in Trajectory.Lacks.
 type Sampler struct {
 	Greedy      bool    `json:"greedy"`
 	Temperature float64 `json:"temperature"`
 	TopK        int     `json:"top_k"` // 0: all
 	TopP        float64 `json:"top_p"` // 1: all
 	Seed        uint64  `json:"seed"`
+	Meaning     Meaning `json:"meaning,omitempty"` // of the log-probs
 }
 
 // Call is one call of the model as it was run.
@@ -83,10 +101,11 @@ type Call struct {
 	Index   int     `json:"index"`
 	Context []int32 `json:"context"` // exact ids the sampler saw, the task prefix included
 	Spans   []Span  `json:"spans"`   // a partition of Context, in order
-	Output  []int32 `json:"output"`  // sampled ids, the stop token included
+	Output  []int32 `json:"output"`  // sampled ids, the stop token included; empty only of an import whose source holds the context alone
 
 	// LogProbs holds one value an output id: its log-probability under the
-	// distribution it was drawn from (temperature, top-k and top-p applied). For greedy decoding it
+	// distribution it was drawn from (temperature, top-k and top-p applied), or the one that
+	// Sampler.Meaning names. For greedy decoding it
 	// is the log-probability at temperature 1. Nil: the output was not sampled
 	// (a script, an import without them), so it has none.
 	LogProbs []float32 `json:"log_probs"`
@@ -98,9 +117,9 @@ type Call struct {
 	Observation      []int32    `json:"observation,omitempty"` // ids of the environment's answer to this call
 	Documents        []string   `json:"documents,omitempty"`   // ids of the documents in the observation
 	Seed             uint64     `json:"seed"`                  // seed of this call's draws
-	MaxNewTokens     int        `json:"max_new_tokens"`
-	Seconds          float64    `json:"seconds"`           // model time of this call
-	RetrievalSeconds float64    `json:"retrieval_seconds"` // search time after this call
+	MaxNewTokens     int        `json:"max_new_tokens"`        // 0: not known, of an import
+	Seconds          float64    `json:"seconds"`               // model time of this call
+	RetrievalSeconds float64    `json:"retrieval_seconds"`     // search time after this call
 }
 
 // Trajectory is one run of an agent on one task.
@@ -119,6 +138,10 @@ type Trajectory struct {
 
 	Reward float64            `json:"reward"` // set by whoever knows the golds
 	Scores map[string]float64 `json:"scores,omitempty"`
+
+	// Lacks names what the source of an import does not hold, such as "log-probs".
+	// A rollout of ours lacks nothing.
+	Lacks []string `json:"lacks,omitempty"`
 }
 
 // Request asks a policy for one response.

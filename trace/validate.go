@@ -30,8 +30,10 @@ const maxLogProb = 1e-4
 var (
 	ends = []End{
 		EndAnswered, EndTurnLimit, EndUnusable, EndContext, EndUpdate, EndRetrieval, EndCancelled, EndModelError,
+		EndUnknown,
 	}
-	stopReasons = []StopReason{StopEOS, StopTag, StopLength, StopContext, StopScript}
+	stopReasons = []StopReason{StopEOS, StopTag, StopLength, StopContext, StopScript, StopUnknown}
+	meanings    = []Meaning{MeaningProcessed, MeaningRaw, MeaningUnknown}
 )
 
 // Validate checks the invariants that docs/LEDGER.md lists: that spans partition
@@ -80,6 +82,8 @@ func (v *validation) trajectory() {
 	v.text("model", t.Model)
 	v.text("error", t.Error)
 	v.text("answers", t.Answers...)
+	v.text("lacks", t.Lacks...)
+	v.need(!slices.Contains(t.Lacks, ""), "lacks", "an empty name")
 	v.sampler()
 	v.end()
 	v.seeds()
@@ -90,6 +94,7 @@ func (v *validation) sampler() {
 	v.need(finite(s.Temperature) && s.Temperature >= 0, "sampler", "temperature is %v", s.Temperature)
 	v.need(s.TopK >= 0, "sampler", "top_k is %d", s.TopK)
 	v.need(s.TopP >= 0 && s.TopP <= 1, "sampler", "top_p is %v", s.TopP)
+	v.need(slices.Contains(meanings, s.Meaning), "sampler", "unknown meaning %q", s.Meaning)
 }
 
 // end checks how the trajectory ended against its last call.

@@ -20,10 +20,14 @@ func (v *validation) checkCall(c *Call) {
 
 func (v *validation) output(c *Call) {
 	n := len(c.Output)
-	v.need(n > 0, "output", "empty")
+	v.need(slices.Contains(stopReasons, c.Stop), "stop", "unknown %q", c.Stop)
+	imported := c.Outcome == OutcomeUnknown
+	v.need(n > 0 || imported && c.Stop == StopUnknown, "output", "empty")
+	if imported && c.MaxNewTokens == 0 {
+		return
+	}
 	v.need(c.MaxNewTokens > 0, "max_new_tokens", "is %d", c.MaxNewTokens)
 	v.need(n <= c.MaxNewTokens, "output", "%d ids, at most %d were allowed", n, c.MaxNewTokens)
-	v.need(slices.Contains(stopReasons, c.Stop), "stop", "unknown %q", c.Stop)
 	v.need(c.Stop != StopLength || n == c.MaxNewTokens, "stop", "%q after %d of %d ids", c.Stop, n, c.MaxNewTokens)
 }
 
@@ -52,6 +56,8 @@ func (v *validation) outcome(c *Call) {
 		v.need(last, "outcome", "%q, but a call follows", c.Outcome)
 		v.need(c.Query == "", "query", "set on the outcome %q", c.Outcome)
 		v.need(len(c.Observation) == 0, "observation", "set on the outcome %q", c.Outcome)
+	case OutcomeUnknown:
+		v.need(c.Query == "", "query", "set on the outcome %q", c.Outcome)
 	default:
 		v.need(false, "outcome", "unknown %q", c.Outcome)
 	}
@@ -86,6 +92,10 @@ func (v *validation) span(c *Call, i int, s Span) {
 	if s.Origin == OriginPrefix {
 		ok := i == 0 && s.FromCall == -1 && s.Offset == 0 && s.End == len(v.t.Prefix)
 		v.need(ok, "spans", "span %d, the prefix, is %+v of %d prefix ids", i, s, len(v.t.Prefix))
+		return
+	}
+	if s.Origin == OriginUnknown {
+		v.need(s.FromCall == -1 && s.Offset == 0, "spans", "span %d, of unknown origin, is %+v", i, s)
 		return
 	}
 	if s.FromCall < 0 || s.FromCall >= v.call {
