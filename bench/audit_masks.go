@@ -10,6 +10,7 @@ import (
 	"github.com/memopd/memopd-bench/align"
 	"github.com/memopd/memopd-bench/eval/audit"
 	"github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/results"
 	"github.com/memopd/memopd-bench/train"
 )
 
@@ -20,6 +21,7 @@ type auditMasksOptions struct {
 	Domain               []string `flag:"domain" help:"layouts whose action domains are compared, the exact one first"`
 	ClipEpsilon          float64  `flag:"clip-epsilon" help:"clip range of the PPO loss"`
 	GradientTrajectories int      `flag:"gradient-trajectories" help:"how many of the first trajectories the gradients are over; 0: none, -1: all"`
+	Record               string   `flag:"record" help:"JSON file that the domains are written to, with how they came about"`
 	JSON                 bool     `flag:"json" help:"print the domains as JSON on standard output instead of a table"`
 	Device               string   `flag:"device" help:"where models run: cpu, cuda or cuda:N"`
 }
@@ -68,6 +70,7 @@ func runAuditMasks(ctx context.Context, w io.Writer, o auditMasksOptions) error 
 		return err
 	}
 	compute := train.Compute{Device: o.Device, DType: train.Float32}
+	manifest := results.NewManifest(json.RawMessage(mustConfigJSON(&o)), libtorch())
 	in, err := o.auditSource.open(ctx, compute.Trained())
 	if err != nil {
 		return err
@@ -97,6 +100,11 @@ func runAuditMasks(ctx context.Context, w io.Writer, o auditMasksOptions) error 
 		return err
 	}
 	bar.done()
+	if o.Record != "" {
+		if err := in.record(o.Record, manifest, teacher, report.Rows()); err != nil {
+			return err
+		}
+	}
 	if o.JSON {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")

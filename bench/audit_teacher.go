@@ -12,6 +12,7 @@ import (
 	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/model/tokenizer"
 	"github.com/memopd/memopd-bench/presets"
+	"github.com/memopd/memopd-bench/results"
 	"github.com/memopd/memopd-bench/train"
 )
 
@@ -25,6 +26,7 @@ type auditTeacherOptions struct {
 	auditSource
 	judging
 	Tolerance float64 `flag:"tolerance" help:"top-1 ids whose log-probs lie within this in both states are tied, in nats"`
+	Record    string  `flag:"record" help:"JSON file that the parts are written to, with how they came about"`
 	JSON      bool    `flag:"json" help:"print the parts as JSON on standard output instead of a table"`
 	placing
 }
@@ -77,11 +79,12 @@ func runAuditTeacher(ctx context.Context, w io.Writer, o auditTeacherOptions) er
 	if err != nil {
 		return err
 	}
+	manifest := results.NewManifest(json.RawMessage(mustConfigJSON(&o)), libtorch())
 	in, err := o.auditSource.open(ctx, p)
 	if err != nil {
 		return err
 	}
-	in.model.Free() // the teacher alone is asked
+	defer in.model.Free()
 	teacher, from, err := o.judging.open(o.auditSource, in.tokenizer, p)
 	if err != nil {
 		return err
@@ -97,6 +100,11 @@ func runAuditTeacher(ctx context.Context, w io.Writer, o auditTeacherOptions) er
 		return err
 	}
 	bar.done()
+	if o.Record != "" {
+		if err := in.record(o.Record, manifest, teacher, report.Parts()); err != nil {
+			return err
+		}
+	}
 	if o.JSON {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/memopd/memopd-bench/agent"
 	"github.com/memopd/memopd-bench/align"
@@ -338,6 +339,32 @@ func (s auditSource) keep(in *auditInput) error {
 	}
 	in.ledgers = []audit.Ledger{{From: from, SHA256: sum}}
 	return err
+}
+
+// auditRecord is the file of an audit that certifies nothing.
+type auditRecord struct {
+	Schema    int               `json:"schema"`
+	Result    any               `json:"result"`
+	Model     string            `json:"model"`             // sha256 of the weights
+	Teacher   string            `json:"teacher,omitempty"` // likewise
+	ModelFrom string            `json:"model_from"`
+	Ledgers   []audit.Ledger    `json:"ledgers"`
+	Manifest  *results.Manifest `json:"manifest"`
+}
+
+// record writes an audit's result with its inputs' hashes; teacher may be nil.
+func (in *auditInput) record(path string, m *results.Manifest, teacher *model.Decoder, result any) (err error) {
+	r := auditRecord{Schema: 1, Result: result, ModelFrom: in.from, Ledgers: in.ledgers, Manifest: m}
+	if r.Model, err = audit.HashModel(in.model); err != nil {
+		return err
+	}
+	if teacher != nil {
+		if r.Teacher, err = audit.HashModel(teacher); err != nil {
+			return err
+		}
+	}
+	m.Ended = time.Now().UTC()
+	return results.WriteJSON(path, r)
 }
 
 // tokenizerHash is the sha256 of the tokenizer's tokenizer.json; "" without one.
