@@ -60,12 +60,7 @@ type trainOptions struct {
 func newTrain() *cobra.Command {
 	o := trainOptions{Preset: presetMini}
 	defaults := func() (err error) {
-		preset := o.Preset
-		o = trainOptions{
-			Preset: preset, Variant: "memopd", common: defaultCommon(preset), speaking: speakingPreset(preset),
-			Horizon: "q2", Reward: "f1", DevTasks: 16,
-		}
-		o.PPOConfig, err = ppoPreset(preset)
+		o, err = trainDefaults(o.Preset)
 		return err
 	}
 	cmd := command(&cobra.Command{
@@ -85,6 +80,16 @@ step with a checkpoint; --resume goes on as if nothing had happened.`,
 	// The variant says what the teacher sees.
 	_ = cmd.Flags().MarkHidden("teacher")
 	return cmd
+}
+
+// trainDefaults are a preset's settings of bench train.
+func trainDefaults(preset string) (o trainOptions, err error) {
+	o = trainOptions{
+		Preset: preset, Variant: "memopd", common: defaultCommon(preset), speaking: speakingPreset(preset),
+		Horizon: "q2", Reward: "f1", DevTasks: 16,
+	}
+	o.PPOConfig, err = ppoPreset(preset)
+	return o, err
 }
 
 // trainRun is run.json: what a run's folder holds, and how it came about.
