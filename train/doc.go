@@ -32,6 +32,7 @@
 //	ends/END                    trajectories that ended so (package trace)
 //	align/rejected/REASON       trajectories left out of the update (package align; failed: see ReasonFailed)
 //	rollout/trajectories        trajectories in the update
+//	teacher/context_tokens      tokens that the teacher sees of a trajectory, which are never cut; null without a teacher
 //	rollout/calls_mean          calls a trajectory
 //	response_length/mean        sampled tokens a call
 //	rollout/logprob_diff_mean   absolute difference of the sampler's and the trainer's log-probs; also _p99, _max

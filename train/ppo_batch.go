@@ -104,11 +104,26 @@ func compileSample(c PPOConfig, t *trace.Trajectory) (*sample, error) {
 		if s.teacherRow, err = align.Persistent(t, c.limits()); err != nil {
 			return nil, err
 		}
-		if !slices.Equal(actionIDs([]*align.Packed{packed}), actionIDs([]*align.Packed{s.teacherRow})) {
-			return nil, fmt.Errorf("trajectory %q: the persistent row has other actions than the packed one", t.ID)
+		if err := sameActions(packed, s.teacherRow); err != nil {
+			return nil, fmt.Errorf("trajectory %q: %w", t.ID, err)
 		}
 	}
 	return s, nil
+}
+
+// sameActions holds that the teacher's row has the actions of the packed one, one to
+// one: its scores are taken by their order.
+func sameActions(packed, row *align.Packed) error {
+	if a, b := len(packed.Actions), len(row.Actions); a != b {
+		return fmt.Errorf("the teacher's row has %d actions, the packed one %d", b, a)
+	}
+	for i, a := range packed.Actions {
+		if b := row.Actions[i]; a.Call != b.Call || a.Token != b.Token || a.ID != b.ID || a.Teacher != b.Teacher {
+			return fmt.Errorf("action %d is token %d of call %d (id %d) in the packed row, token %d of call %d (id %d) in the teacher's",
+				i, a.Token, a.Call, a.ID, b.Token, b.Call, b.ID)
+		}
+	}
+	return nil
 }
 
 // checkSampler refuses trajectories whose recorded log-probs are not those of

@@ -100,6 +100,7 @@ func (r *ppoRun) recordBatch(m *Record, b *stepBatch) {
 	}
 	n := float64(len(b.samples))
 	m.Set("rollout/trajectories", n)
+	m.Set("teacher/context_tokens", b.teacherTokens()/n)
 	m.Set("rollout/calls_mean", calls/n)
 	m.Set("response_length/mean", float64(b.actions)/calls)
 	m.Set("score/reward_penalised", penalised/n)
@@ -115,6 +116,18 @@ func (r *ppoRun) recordBatch(m *Record, b *stepBatch) {
 	m.Set("rollout/logprob_diff_p99", difference.P99)
 	m.Set("rollout/logprob_diff_max", difference.Max)
 	m.Set("losses/explained_variance", ExplainedVariance(values, returns))
+}
+
+// teacherTokens counts what the teacher sees of all samples; NaN without a teacher.
+func (b *stepBatch) teacherTokens() float64 {
+	n := 0.0
+	for _, x := range b.samples {
+		if x.teacherRow == nil {
+			return math.NaN()
+		}
+		n += float64(len(x.teacherRow.IDs))
+	}
+	return n
 }
 
 // recordUpdate reports means over all action tokens that the update went over.
