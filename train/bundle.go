@@ -25,7 +25,8 @@ import (
 //	batch.safetensors     the compiled sequences, and for each action the log-probs of
 //	                      sampler, behaviour and reference, value, advantage and return
 //	teacher.safetensors   what the teacher saw, where that is another sequence
-//	weights/              weights and moments before the step, as in a checkpoint (BundleWeights)
+//	weights/              weights and moments before the step, as in a checkpoint (BundleWeights,
+//	                      and where RCE was violated)
 //	gradient.safetensors  the gradient that the first microbatch left (BundleWeights)
 
 // BundlesFolder is the folder of a run that holds its bundles.
@@ -165,7 +166,7 @@ func ReadBundle(dir string) (*Bundle, error) {
 	if b.Schema != bundleSchema {
 		return nil, fmt.Errorf("%s: schema version %d, want %d", filepath.Join(dir, bundleFile), b.Schema, bundleSchema)
 	}
-	if b.Step < 1 || len(b.Micros) == 0 {
+	if b.Step < 1 || len(b.Micros) == 0 && b.Error == "" {
 		return nil, fmt.Errorf("%s: step %d with %d microbatches", filepath.Join(dir, bundleFile), b.Step, len(b.Micros))
 	}
 	return &b, nil

@@ -3,6 +3,7 @@ package train
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,18 +25,36 @@ type recorder struct {
 	err     error  // of what the observer wrote
 }
 
+// bundleViolation keeps a step whose RCE is violated, with its weights: nothing else
+// has them. It is left out in runs without bundles.
+func (r *ppoRun) bundleViolation(b *stepBatch, trajectories []*trace.Trajectory, violation error) error {
+	if r.c.BundleEvery == 0 {
+		return nil
+	}
+	k, err := r.newRecorder(b, true)
+	if err != nil {
+		return err
+	}
+	defer k.discard()
+	return k.write(b, trajectories, violation)
+}
+
 // openBundle starts the bundle of a step before its update, where one is due.
-func (r *ppoRun) openBundle(b *stepBatch) (_ *recorder, err error) {
+func (r *ppoRun) openBundle(b *stepBatch, weights bool) (*recorder, error) {
 	if r.c.BundleEvery == 0 || r.state.Step%r.c.BundleEvery != 0 {
 		return nil, nil
 	}
+	return r.newRecorder(b, weights)
+}
+
+func (r *ppoRun) newRecorder(b *stepBatch, weights bool) (_ *recorder, err error) {
 	k := &recorder{r: r, samples: b.samples, bundle: Bundle{
 		Schema: bundleSchema, Step: r.state.Step + 1, Config: r.c,
 		Machine: Machine{torch.Version(), torch.BLASCore(), torch.NumThreads(), runtime.GOARCH},
 		Weights: r.weightHashes(), Random: r.c.randomState(r.state.Step),
 		Files: map[string]string{},
 	}}
-	if !r.c.BundleWeights {
+	if !weights {
 		return k, nil
 	}
 	folder := filepath.Join(r.p.Dir, BundlesFolder)
@@ -45,12 +64,12 @@ func (r *ppoRun) openBundle(b *stepBatch) (_ *recorder, err error) {
 	if k.early, err = os.MkdirTemp(folder, temporaryPrefix); err != nil {
 		return nil, err
 	}
-	weights := filepath.Join(k.early, weightsPart)
-	if err := errors.Join(os.Mkdir(weights, 0o755), os.Chmod(k.early, 0o755)); err != nil {
+	into := filepath.Join(k.early, weightsPart)
+	if err := errors.Join(os.Mkdir(into, 0o755), os.Chmod(k.early, 0o755)); err != nil {
 		k.discard()
 		return nil, err
 	}
-	if err := r.writeWeights(weights); err != nil {
+	if err := r.writeWeights(into); err != nil {
 		k.discard()
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
@@ -113,9 +132,6 @@ func (k *recorder) write(b *stepBatch, trajectories []*trace.Trajectory, failed 
 	if failed != nil {
 		k.bundle.Error = failed.Error()
 	}
-	if len(k.bundle.Micros) == 0 {
-		return nil // it broke off before there was anything to replay
-	}
 	path := BundlePath(k.r.p.Dir, k.bundle.Step)
 	err := writeFolder(path, func(dir string) error {
 		if k.err != nil {
@@ -123,7 +139,8 @@ func (k *recorder) write(b *stepBatch, trajectories []*trace.Trajectory, failed 
 		}
 		if k.early != "" {
 			for _, part := range []string{weightsPart, gradientFile} {
-				if err := os.Rename(filepath.Join(k.early, part), filepath.Join(dir, part)); err != nil {
+				err := os.Rename(filepath.Join(k.early, part), filepath.Join(dir, part))
+				if err != nil && !errors.Is(err, fs.ErrNotExist) { // a step that broke off has no gradient
 					return err
 				}
 			}
@@ -190,8 +207,10 @@ func (b *stepBatch) exported(c PPOConfig) (batch, teacher *export.Batch, err err
 			columnBehaviour: x.behaviour, columnReference: x.reference, columnValue: x.values,
 			columnAdvantage: x.Advantage, columnReturn: x.Return,
 		}
-		if x.reference == nil {
-			values[columnReference] = slices.Repeat([]float32{float32(math.NaN())}, len(x.behaviour))
+		for name, column := range values {
+			if column == nil { // not scored
+				values[name] = slices.Repeat([]float32{float32(math.NaN())}, len(x.packed.Actions))
+			}
 		}
 		if err := batch.Add(x.trajectory, []*align.Packed{x.packed}, values); err != nil {
 			return nil, nil, err

@@ -160,6 +160,9 @@ func (r *ppoRun) step(ctx context.Context) error {
 		}
 		clock.end("compile")
 		rce, err := r.checkRCE(batch)
+		if errors.Is(err, ErrRCE) {
+			return errors.Join(err, r.bundleViolation(batch, trajectories, err))
+		}
 		if err != nil {
 			return err
 		}
@@ -170,7 +173,7 @@ func (r *ppoRun) step(ctx context.Context) error {
 			return err
 		}
 		clock.end("adv")
-		bundle, err := r.openBundle(batch)
+		bundle, err := r.openBundle(batch, r.c.BundleWeights)
 		if err != nil {
 			return err
 		}

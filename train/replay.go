@@ -50,6 +50,9 @@ func Replay(c PPOConfig, p PPOParts, o ReplayOptions) (*ReplayReport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
+	if len(b.Micros) == 0 {
+		return nil, fmt.Errorf("replay: step %d broke off before its update: %s; the bundle %s holds its ledger and the weights before it (%s/actor)", b.Step, b.Error, o.Bundle, weightsPart)
+	}
 	if o.Micro < 0 || o.Micro >= len(b.Micros) {
 		return nil, fmt.Errorf("replay: microbatch %d of step %d, which has %d (from 0)", o.Micro, b.Step, len(b.Micros))
 	}

@@ -429,3 +429,38 @@ func TestDivergedStepLeavesItsBundle(t *testing.T) {
 		t.Errorf("the diverged step: %v\n%s", r.Notes, r.text())
 	}
 }
+
+// A step whose packed log-probs are not those of its calls stops the run and leaves its
+// ledger and weights.
+func TestViolatedStepLeavesItsBundle(t *testing.T) {
+	c := bundled(TeacherNone)
+	c.RCETolerance, c.BundleEvery = 1e-30, 100
+	dir := t.TempDir()
+	if _, err := runPPO(t, context.Background(), c, dir, false); !errors.Is(err, ErrRCE) {
+		t.Fatalf("a tolerance of 1e-30 ends with %v", err)
+	}
+	bundle := BundlePath(dir, 1)
+	all, err := trace.ReadAll(filepath.Join(bundle, ledgerFile))
+	if err != nil || len(all) != c.PromptsPerStep {
+		t.Fatalf("%v, %d trajectories", err, len(all))
+	}
+	d, err := model.Load(filepath.Join(bundle, weightsPart, "actor"), model.Placement{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Free()
+	if !slices.Equal(weights(d), weights(tinyModel(t, 1))) {
+		t.Error("the bundle has other weights than the step had")
+	}
+	if _, err := Replay(c, parts(t, c, dir), ReplayOptions{Bundle: bundle}); err == nil || !strings.Contains(err.Error(), "broke off before its update: rollout context equivalence") {
+		t.Errorf("its replay: %v", err)
+	}
+	c.BundleEvery = 0
+	dir = t.TempDir()
+	if _, err := runPPO(t, context.Background(), c, dir, false); !errors.Is(err, ErrRCE) {
+		t.Fatal(err)
+	}
+	if all, _, err := Bundles(dir); err != nil || len(all) != 0 {
+		t.Errorf("a run without bundles has %v (%v)", all, err)
+	}
+}
