@@ -23,6 +23,7 @@ type exportOptions struct {
 	Layout           string `flag:"layout" help:"how trajectories are laid out, by the name of a layout"`
 	Out              string `flag:"out" help:"file that is written: .safetensors or .arrow"`
 	Trajectories     int    `flag:"trajectories" help:"how many of the ledger's trajectories are taken; 0: all"`
+	ShareSamples     bool   `flag:"share-samples" help:"samples of one task in one sequence, which stores what they begin with once; for the layout aligned"`
 	PackedTokensMax  int    `flag:"packed-tokens-max" help:"longest sequence; longer trajectories are left out whole; 0: no limit"`
 	TokensPerCallMax int    `flag:"tokens-per-call-max" help:"longest call, context and output; trajectories with a longer one are left out whole; 0: no limit"`
 	TeacherFirstCall int    `flag:"teacher-first-call" help:"calls before this one are outside the teacher mask"`
@@ -77,6 +78,9 @@ func runExport(out io.Writer, o exportOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.ShareSamples && layout.Name != "aligned" {
+		return fmt.Errorf("--share-samples is of the layout aligned, not of %s", layout.Name)
+	}
 	b, rejected, err := exportBatch(o, layout)
 	if err != nil {
 		return err
@@ -118,7 +122,14 @@ func exportBatch(o exportOptions, layout align.Layout) (*export.Batch, map[strin
 	if o.TeacherFirstCall > 0 {
 		limits.Teacher = align.TeacherFromCall(o.TeacherFirstCall)
 	}
-	b, rejected, err := export.Build(all, layout, limits, nil)
+	var b *export.Batch
+	var rejected []*align.Rejected
+	var err error
+	if o.ShareSamples {
+		b, rejected, err = export.BuildGroups(all, limits)
+	} else {
+		b, rejected, err = export.Build(all, layout, limits, nil)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,7 +104,9 @@ func ownLoss(t *testing.T, d *model.Decoder, b *export.Batch, kind string) (floa
 		for i, a := range s.Packed.Actions {
 			ids = append(ids, int64(a.ID))
 			behaviour = append(behaviour, s.Columns[export.LogProb][i])
-			advantages = append(advantages, s.Columns["advantage"][i])
+			if column := s.Columns["advantage"]; column != nil {
+				advantages = append(advantages, column[i])
+			}
 		}
 	}
 	n := float64(len(ids))
@@ -160,6 +163,7 @@ func TestPyTorchTrainsOnExportedBatches(t *testing.T) {
 			}
 			values["advantage"] = append(values["advantage"], one)
 		}
+		jobs = append(jobs, groupJob(t, d, all[0], folder)...)
 		for _, layout := range align.Layouts() {
 			if name == "mini" && layout.Name != "aligned" && layout.Name != "calls" {
 				continue
@@ -181,6 +185,27 @@ func TestPyTorchTrainsOnExportedBatches(t *testing.T) {
 	}
 }
 
+// groupJob is the job of two samples of one task in one sequence, which part in the
+// last call.
+func groupJob(t *testing.T, d *model.Decoder, x *trace.Trajectory, folder string) []*peerJob {
+	t.Helper()
+	y := *x
+	y.ID, y.Calls = "other", slices.Clone(x.Calls)
+	last := &y.Calls[len(y.Calls)-1]
+	last.Output = slices.Clone(last.Output)
+	last.Output[len(last.Output)-1] ^= 1
+	b, rejected, err := export.BuildGroups([]*trace.Trajectory{x, &y}, align.Options{})
+	if err != nil || len(rejected) > 0 || len(b.Sequences) != 1 {
+		t.Fatal(err, rejected, len(b.Sequences))
+	}
+	b.Layout = "group"
+	path := filepath.Join(folder, "group.safetensors")
+	if err := export.WriteSafetensors(path, b); err != nil {
+		t.Fatal(err)
+	}
+	return exportJobs(t, d, b, path, folder)
+}
+
 // exportJobs are the peer's jobs of one batch, with our own numbers.
 func exportJobs(t *testing.T, d *model.Decoder, b *export.Batch, path, folder string) []*peerJob {
 	t.Helper()
@@ -191,6 +216,10 @@ func exportJobs(t *testing.T, d *model.Decoder, b *export.Batch, path, folder st
 		j.Out = strings.TrimSuffix(path, ".safetensors") + "." + loss + "." + attention + ".out"
 		j.loss, j.gradients = ownLoss(t, d, b, loss)
 		jobs = append(jobs, j)
+	}
+	if !slices.Contains(b.Columns, "advantage") {
+		add("nll", "sdpa")
+		return jobs
 	}
 	for _, s := range b.Sequences {
 		for _, a := range s.Packed.Actions {
@@ -270,6 +299,8 @@ func TestExportCommand(t *testing.T) {
 	for i, x := range all {
 		finish(x, i)
 	}
+	all[1].TaskID, all[1].ID = all[0].TaskID, "another"
+	all[1].Prefix, all[1].Calls = all[0].Prefix, all[0].Calls
 	if err := trace.WriteAll(filepath.Join(w.dir, "l.jsonl"), all); err != nil {
 		t.Fatal(err)
 	}
@@ -291,6 +322,9 @@ func TestExportCommand(t *testing.T) {
 	if out := w.mustBench("export --ledger l.jsonl --out b.arrow --layout calls --trajectories 2"); !strings.Contains(out, "2 trajectories as") || !strings.Contains(out, "(calls)") {
 		t.Error(out)
 	}
+	if out := w.mustBench("export --ledger l.jsonl --share-samples"); !strings.Contains(out, fmt.Sprintf("%d trajectories as %d sequences", len(all), len(all)-1)) {
+		t.Error(out)
+	}
 	longest := 0
 	for _, s := range b.Sequences {
 		longest = max(longest, len(s.IDs))
@@ -301,7 +335,7 @@ func TestExportCommand(t *testing.T) {
 	for _, c := range []struct{ arguments, want string }{
 		{"", "names no file"}, {"--ledger l.jsonl --out b.pt", "neither .safetensors nor .arrow"}, {"--ledger nosuch.jsonl", "nosuch.jsonl"},
 		{"--ledger l.jsonl --layout flat", "known: aligned, calls"}, {"--ledger l.jsonl --packed-tokens-max 1", "can be laid out"},
-		{"--ledger l.jsonl --trajectories -1", "want 0 or more"},
+		{"--ledger l.jsonl --trajectories -1", "want 0 or more"}, {"--ledger l.jsonl --layout calls --share-samples", "not of calls"},
 	} {
 		if _, stderr, status := w.bench("export " + c.arguments); status == 0 || !strings.Contains(stderr, c.want) {
 			t.Errorf("export %s: exit %d, want an error with %q, got\n%s", c.arguments, status, c.want, stderr)

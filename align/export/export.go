@@ -79,6 +79,46 @@ func Build(trajectories []*trace.Trajectory, layout align.Layout, o align.Option
 	return b, rejected, nil
 }
 
+// BuildGroups packs the samples of each task in one sequence that stores what they
+// begin with once, in the layout aligned. Samples that do not fit one sequence together,
+// or whose prefixes are not alike, stand alone. What align rejects is left out and returned.
+func BuildGroups(trajectories []*trace.Trajectory, o align.Options) (*Batch, []*align.Rejected, error) {
+	b := New("aligned")
+	var rejected []*align.Rejected
+	var tasks []string
+	groups, alone := map[string][]*trace.Trajectory{}, map[string][]*align.Packed{}
+	for _, t := range trajectories {
+		row, err := align.Compile(t, o)
+		var r *align.Rejected
+		if errors.As(err, &r) {
+			rejected = append(rejected, r)
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if groups[t.TaskID] == nil {
+			tasks = append(tasks, t.TaskID)
+		}
+		groups[t.TaskID], alone[t.TaskID] = append(groups[t.TaskID], t), append(alone[t.TaskID], row)
+	}
+	for _, task := range tasks {
+		group := groups[task]
+		if together, err := align.CompileGroup(group, o); err == nil {
+			if err := b.AddGroup(group, []*align.Packed{together}, nil); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		for i, t := range group {
+			if err := b.Add(t, alone[task][i:i+1], nil); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return b, rejected, nil
+}
+
 // New is an empty batch in a layout.
 func New(layout string) *Batch {
 	return &Batch{Layout: layout, Columns: []string{LogProb}, Metadata: map[string]string{}}
@@ -87,39 +127,61 @@ func New(layout string) *Batch {
 // Add appends the rows of one trajectory. values have a number for each of its sampled
 // actions, by call and token.
 func (b *Batch) Add(t *trace.Trajectory, rows []*align.Packed, values map[string][]float32) error {
-	own := map[string][]float32{LogProb: recorded(t)}
-	for name, column := range values {
-		if len(column) != t.SampledTokens() {
-			return fmt.Errorf("trajectory %q: %d values of %s for %d sampled tokens", t.ID, len(column), name, t.SampledTokens())
-		}
-		own[name] = column
-		if !slices.Contains(b.Columns, name) {
-			b.Columns = append(b.Columns, name)
-			slices.Sort(b.Columns)
-		}
-	}
-	if err := b.sampled(t); err != nil {
-		return err
-	}
-	first := offsets(t)
-	for _, row := range rows {
-		s := Sequence{Packed: row, Trajectories: []int{len(b.Trajectories)}, Columns: map[string][]float32{}}
-		for _, a := range row.Actions {
-			if a.Trajectory != 0 || a.Call >= len(t.Calls) || !a.Spurious() && a.Token >= len(t.Calls[a.Call].Output) {
-				return fmt.Errorf("trajectory %q has no token %d in call %d of sample %d", t.ID, a.Token, a.Call, a.Trajectory)
+	return b.AddGroup([]*trace.Trajectory{t}, rows, []map[string][]float32{values})
+}
+
+// AddGroup appends rows of several trajectories: an action's Trajectory is an index in
+// ts. values has one for each of them, or is nil.
+func (b *Batch) AddGroup(ts []*trace.Trajectory, rows []*align.Packed, values []map[string][]float32) error {
+	columns, first := make([]map[string][]float32, len(ts)), make([][]int, len(ts))
+	for i, t := range ts {
+		own := map[string][]float32{LogProb: recorded(t)}
+		if values != nil {
+			for name, column := range values[i] {
+				if len(column) != t.SampledTokens() {
+					return fmt.Errorf("trajectory %q: %d values of %s for %d sampled tokens", t.ID, len(column), name, t.SampledTokens())
+				}
+				own[name] = column
+				if !slices.Contains(b.Columns, name) {
+					b.Columns = append(b.Columns, name)
+					slices.Sort(b.Columns)
+				}
 			}
-			for name, column := range own {
+		}
+		if err := b.sampled(t); err != nil {
+			return err
+		}
+		columns[i], first[i] = own, offsets(t)
+	}
+	for _, row := range rows {
+		s := Sequence{Packed: row, Columns: map[string][]float32{}}
+		for i := range ts {
+			s.Trajectories = append(s.Trajectories, len(b.Trajectories)+i)
+		}
+		for _, a := range row.Actions {
+			if !taken(ts, a) {
+				return fmt.Errorf("trajectory %q: its row has an action of sample %d, call %d, token %d, and nothing was sampled there", row.TrajectoryID, a.Trajectory, a.Call, a.Token)
+			}
+			for name, column := range columns[a.Trajectory] {
 				value := float32(math.NaN()) // nothing is known of what was never sampled
 				if !a.Spurious() {
-					value = column[first[a.Call]+a.Token]
+					value = column[first[a.Trajectory][a.Call]+a.Token]
 				}
 				s.Columns[name] = append(s.Columns[name], value)
 			}
 		}
 		b.Sequences = append(b.Sequences, s)
 	}
-	b.Trajectories = append(b.Trajectories, Trajectory{t.ID, t.TaskID, t.Reward})
+	for _, t := range ts {
+		b.Trajectories = append(b.Trajectories, Trajectory{t.ID, t.TaskID, t.Reward})
+	}
 	return nil
+}
+
+// taken tells that an action is of a token that a trajectory has, or spurious.
+func taken(ts []*trace.Trajectory, a align.Action) bool {
+	return a.Spurious() && a.Trajectory < len(ts) ||
+		a.Trajectory < len(ts) && a.Call < len(ts[a.Trajectory].Calls) && a.Token < len(ts[a.Trajectory].Calls[a.Call].Output)
 }
 
 // samplerKey holds, as JSON, the settings that all trajectories were sampled with, or

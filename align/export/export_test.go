@@ -168,6 +168,68 @@ func TestListsByHand(t *testing.T) {
 	}
 }
 
+// Samples of one task stand in one sequence: each action keeps its trajectory's
+// log-prob, reward and id; samples that do not fit together stand alone.
+func TestSamplesOfATaskShareASequence(t *testing.T) {
+	all := some(t)
+	for i, x := range all {
+		x.TaskID = "task0"
+		if i > 0 { // one prefix for all but the last, whose task is another
+			x.Prefix = all[0].Prefix
+			old := x.Calls[0].Spans[0].End
+			for k := range x.Calls {
+				c := &x.Calls[k]
+				c.Context = append(slices.Clone(x.Prefix), c.Context[old:]...)
+				for s := range c.Spans {
+					c.Spans[s].End += len(x.Prefix) - old
+					if s > 0 {
+						c.Spans[s].Start += len(x.Prefix) - old
+					}
+				}
+			}
+		}
+	}
+	all[len(all)-1].TaskID = "task1"
+	b, rejected, err := export.BuildGroups(all, align.Options{})
+	if err != nil || len(rejected) > 0 || len(b.Sequences) != 2 || len(b.Trajectories) != len(all) {
+		t.Fatalf("%v, rejected %v, %d sequences of %d trajectories", err, rejected, len(b.Sequences), len(b.Trajectories))
+	}
+	path := filepath.Join(t.TempDir(), "b.safetensors")
+	if err := export.WriteSafetensors(path, b); err != nil {
+		t.Fatal(err)
+	}
+	got, err := export.ReadSafetensors(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for i, s := range got.Sequences {
+		sameSequence(t, fmt.Sprint("sequence ", i), s, b.Sequences[i])
+		for j, a := range s.Packed.Actions {
+			at := s.Trajectories[a.Trajectory]
+			c := all[at].Calls[a.Call]
+			if got.Trajectories[at].ID != all[at].ID || c.Output[a.Token] != a.ID {
+				t.Errorf("action %d is of %q", j, got.Trajectories[at].ID)
+			}
+			if p := s.Columns[export.LogProb][j]; c.LogProbs != nil && p != c.LogProbs[a.Token] || c.LogProbs == nil && p == p {
+				t.Errorf("action %d has the log-prob %v", j, p)
+			}
+			seen++
+		}
+	}
+	sampled := 0
+	for _, x := range all {
+		sampled += x.SampledTokens()
+	}
+	if seen != sampled {
+		t.Errorf("%d actions of %d sampled tokens", seen, sampled)
+	}
+	apart, _, err := export.BuildGroups(all, align.Options{MaxPackedTokens: len(b.Sequences[0].IDs) - 1})
+	if err != nil || len(apart.Sequences) != len(all) {
+		t.Errorf("what does not fit together: %v, %d sequences", err, len(apart.Sequences))
+	}
+}
+
 // Numbers that are not one a sampled token are refused, and so are rejections counted.
 func TestBuildRefuses(t *testing.T) {
 	all := some(t)

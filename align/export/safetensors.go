@@ -219,8 +219,11 @@ func (t *table) sequence(s int, ids []string) Sequence {
 			Index: int(t.at[a]), Predict: int(t.predict[a]), Teacher: t.teacher[a],
 		})
 	}
-	if len(x.Trajectories) > 0 {
+	if n := len(x.Trajectories); n > 0 {
 		x.TrajectoryID = ids[x.Trajectories[0]]
+		if n > 1 { // as align names a group
+			x.TrajectoryID = fmt.Sprintf("%s and %d more", x.TrajectoryID, n-1)
+		}
 	}
 	x.Columns = map[string][]float32{}
 	for name, column := range t.columns {
