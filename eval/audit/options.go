@@ -119,7 +119,19 @@ func temperature(t *trace.Trajectory) float64 {
 	return t.Sampler.Temperature
 }
 
-// untruncated tells whether recorded log-probs are over the whole vocabulary.
-func untruncated(t *trace.Trajectory) bool {
-	return t.Sampler.Greedy || t.Sampler.TopK == 0 && (t.Sampler.TopP == 1 || t.Sampler.TopP == 0)
+// incomparable says why the log-probs that a trajectory recorded are not compared
+// with those of softmax(logits / temperature); "" where they are.
+func incomparable(t *trace.Trajectory) string {
+	s := t.Sampler
+	switch {
+	case s.Greedy:
+		return ""
+	case !(s.Temperature > 0):
+		return "the sampling temperature is not known"
+	case s.TopK != 0 || s.TopP != 1 && s.TopP != 0:
+		return fmt.Sprintf("they were drawn with top-k %d and top-p %g", s.TopK, s.TopP)
+	case s.Temperature != 1 && s.Meaning != trace.MeaningProcessed:
+		return fmt.Sprintf("at temperature %g their meaning is %q", s.Temperature, s.Meaning)
+	}
+	return ""
 }

@@ -170,7 +170,11 @@ func (a *rce) record(t *trace.Trajectory, now *audited, tokens []Token) {
 	a.report.Calls += len(now.truth.rows)
 	a.report.Tokens += len(tokens)
 	a.audited = append(a.audited, now)
-	if !untruncated(t) {
+	if !t.Sampler.Greedy && !(t.Sampler.Temperature > 0) {
+		a.report.UnknownTemperature++
+	}
+	if why := incomparable(t); why != "" {
+		a.report.Incomparable = append(a.report.Incomparable, Rejected{t.ID, why})
 		return
 	}
 	for _, x := range tokens {

@@ -331,8 +331,20 @@ func TestRecorded(t *testing.T) {
 		t.Errorf("one log-prob off by .5: %+v %v", l.Row(), l.Reasons)
 	}
 	trajectories[1].Sampler.TopP = 0.9
-	if r := audit(); r.Recorded.Tokens != r.Trajectories[0].Tokens {
-		t.Errorf("log-probs of a truncated distribution are compared: %d tokens", r.Recorded.Tokens)
+	if r := audit(); r.Recorded.Tokens != r.Trajectories[0].Tokens || len(r.Incomparable) != 1 || r.Incomparable[0].ID != trajectories[1].ID {
+		t.Errorf("log-probs of a truncated distribution are compared: %d tokens, %v", r.Recorded.Tokens, r.Incomparable)
+	}
+	for _, c := range []struct {
+		s    trace.Sampler
+		want string
+	}{
+		{trace.Sampler{Greedy: true, TopK: 3}, ""}, {trace.Sampler{Temperature: 0.5, TopP: 1}, ""}, {trace.Sampler{Temperature: 1, TopP: 1, Meaning: trace.MeaningRaw}, ""},
+		{trace.Sampler{Temperature: 0.5, TopP: 1, Meaning: trace.MeaningRaw}, `meaning is "raw"`}, {trace.Sampler{TopP: 1}, "temperature is not known"},
+		{trace.Sampler{Temperature: 1, TopP: 1, TopK: 5}, "top-k 5"},
+	} {
+		if got := incomparable(&trace.Trajectory{Sampler: c.s}); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%+v: %q, want %q", c.s, got, c.want)
+		}
 	}
 }
 

@@ -25,6 +25,10 @@ type Report struct {
 	// Recorded compares the log-probs that the sampler recorded with the truth; nil
 	// where the ledger has none that are comparable. It has no logits, so no flips.
 	Recorded *LayoutReport
+	// Incomparable are the trajectories whose recorded log-probs are left out.
+	Incomparable []Rejected
+	// UnknownTemperature counts trajectories that do not say theirs: 1 is taken.
+	UnknownTemperature int
 	// Floor is the layout calls in the type that is audited, nil in float32: what
 	// that type's rounding alone does.
 	Floor *LayoutReport

@@ -44,6 +44,12 @@ func (r *Report) Table(audited []string) *results.Table {
 	if r.Floor != nil {
 		t.Notes = append(t.Notes, fmt.Sprintf("floor: calls alone in %s against calls alone in f32. f32 certifies; %s shows what it does beside its floor.", r.DType, r.DType))
 	}
+	if n := len(r.Incomparable); n > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("recorded: the log-probs of %d trajectories are not compared; the first: %s, %s", n, r.Incomparable[0].ID, r.Incomparable[0].Reason))
+	}
+	if r.UnknownTemperature > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("%d trajectories do not say their temperature: 1 is taken.", r.UnknownTemperature))
+	}
 	if n := len(r.Rejected); n > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("%d trajectories were left out, the first: %s", n, r.Rejected[0].Reason))
 	}
