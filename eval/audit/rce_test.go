@@ -12,7 +12,6 @@ import (
 	"github.com/memopd/memopd-bench/align"
 	"github.com/memopd/memopd-bench/torch"
 	"github.com/memopd/memopd-bench/trace"
-	"github.com/memopd/memopd-bench/train"
 )
 
 // byHand are the figures of the persistent layout, each token from two plain rows
@@ -348,75 +347,6 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// In bfloat16 the truth stays float32, the floor is shown, and nothing is certified.
-func TestBFloat16HasAFloorAndNoCertificate(t *testing.T) {
-	r, err := RCE(context.Background(), Options{
-		Model: newModel(t, 6), Trajectories: sampled(2), Layouts: named(t, "aligned"), Compute: cpu(train.BFloat16), GradientTrajectories: 1,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := r.Named("aligned")
-	if r.Floor == nil || !(r.Floor.P99 > 1e-3) || !(a.P99 > 1e-3) || a.P99 > 3*r.Floor.P99 || a.Pass || a.States != 0 {
-		t.Fatalf("aligned %+v, floor %+v", a.Row(), r.Floor)
-	}
-	if f := a.Failures[0]; !slices.Equal(f.Parts, []align.Part{align.PartDType}) {
-		t.Errorf("%s", f)
-	}
-	if _, err := r.Certify([]string{"aligned"}); err == nil || !strings.Contains(err.Error(), "no certificate in bf16") {
-		t.Errorf("certificate: %v", err)
-	}
-	if err := r.Verdict([]string{"aligned"}); err == nil {
-		t.Error("bf16 passes")
-	}
-}
-
-func TestCertificate(t *testing.T) {
-	r, err := RCE(context.Background(), Options{Model: newModel(t, 7), Trajectories: sampled(2), Layouts: named(t, "aligned", "persistent"), GradientTrajectories: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := r.Certify([]string{"aligned"})
-	if err != nil || !c.Pass {
-		t.Fatalf("%+v, %v", c, err)
-	}
-	data, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var back struct {
-		Layouts []map[string]any `json:"layouts"`
-		Pass    bool             `json:"pass"`
-		DType   string           `json:"dtype"`
-	}
-	if err := json.Unmarshal(data, &back); err != nil {
-		t.Fatal(err)
-	}
-	if len(back.Layouts) != 2 || back.Layouts[0]["role"] != "audited" || back.Layouts[1]["role"] != "control" || back.Layouts[1]["pass"] != false || !back.Pass || back.DType != "f32" {
-		t.Errorf("%s", data)
-	}
-	if c, err := r.Certify([]string{"aligned", "persistent"}); err != nil || c.Pass {
-		t.Errorf("passes with a layout that does not: %v", err)
-	}
-	line, err := json.Marshal(r.Rows()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	var keys map[string]any
-	if err := json.Unmarshal(line, &keys); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"name", "tokens", "p50", "p99", "max", "flips", "false_clips", "max_dlogit", "grad_error", "pass"}
-	for _, k := range want {
-		if _, ok := keys[k]; !ok {
-			t.Errorf("no key %s in %s", k, line)
-		}
-	}
-	if len(keys) != len(want) {
-		t.Errorf("keys of %s, want %v", line, want)
-	}
-}
-
 func TestWrongUse(t *testing.T) {
 	d, trajectories := newModel(t, 8), sampled(2)
 	broken := sampled(1)[0]
@@ -453,51 +383,5 @@ func TestWrongUse(t *testing.T) {
 	}})
 	if !errors.Is(err, context.Canceled) || steps != 3 {
 		t.Errorf("cancelled after %d steps: %v", steps, err)
-	}
-}
-
-func TestFigures(t *testing.T) {
-	tokens := []Token{
-		{Call: 0, Error: 0.3, DLogit: 2, Flip: true}, {Call: 1, Error: 0.1, DLogit: math.NaN()}, {Call: 1, Error: 0.2, DLogit: 5, Clip: true}, {Call: 2, Row: -1, Error: 9},
-	}
-	p := figures(tokens, -1, func(Token) bool { return true })
-	if p.Tokens != 3 || p.P50 != 0.2 || p.P99 != 0.3 || p.Max != 0.3 || p.Flips != 1 || p.FalseClips != 1 || p.MaxDLogit != 5 {
-		t.Errorf("%+v", p)
-	}
-	if p := figures(tokens, 2, func(t Token) bool { return t.Call == 2 }); p.Tokens != 0 || !math.IsNaN(p.P99) {
-		t.Errorf("of none: %+v", p)
-	}
-	for _, c := range []struct {
-		top, was     int64
-		gap, trueGap float64
-		want         bool
-	}{{1, 1, 9, 9, false}, {1, 2, 1e-5, 1e-5, false}, {1, 2, 1e-5, 1, true}, {1, 2, 1, 1e-5, true}, {1, 2, math.Inf(1), 0, true}} {
-		if got := flipped(c.top, c.was, c.gap, c.trueGap, 1e-4); got != c.want {
-			t.Errorf("%+v: %v", c, got)
-		}
-	}
-	if !clipped(0, math.NaN(), .2) || clipped(math.Log(1.19), 0, .2) || !clipped(math.Log(1.21), 0, .2) || !clipped(math.Log(0.79), 0, .2) {
-		t.Error("clips are off")
-	}
-}
-
-func TestHashModel(t *testing.T) {
-	d := newModel(t, 9)
-	hash := func() string {
-		h, err := HashModel(d)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return h
-	}
-	first := hash()
-	copied := d.Clone()
-	defer copied.Free()
-	if other, err := HashModel(copied); err != nil || other != first || len(first) != 64 {
-		t.Errorf("a copy has %s, not %s (%v)", other, first, err)
-	}
-	torch.NoGrad(func() { d.Parameters()[3].Tensor.MulScalar_(1.001) })
-	if hash() == first {
-		t.Error("other weights, the same hash")
 	}
 }
