@@ -43,18 +43,46 @@ func defaultComposing() composing {
 
 // indexing holds the settings of an index.
 type indexing struct {
-	Analyser   string  `flag:"analyser" help:"from text to terms: english or plain"`
-	TitleBoost float64 `flag:"title-boost" help:"weight of a match in the title, on top of the contents"`
+	Formula           string  `flag:"formula" help:"how documents are ranked: lucene (BM25 as Lucene and Pyserini have it), robertson (as rank-bm25), or bleve (its own variant, with its own k1 and b)"`
+	K1                float64 `flag:"k1" help:"how soon a term's repetitions stop counting; Pyserini has 0.9, Lucene 1.2"`
+	B                 float64 `flag:"b" help:"how much a document's length counts, 0 to 1; Pyserini has 0.4, Lucene 0.75"`
+	Epsilon           float64 `flag:"epsilon" help:"robertson alone: the floor of negative idf, as a share of the mean idf"`
+	Analyser          string  `flag:"analyser" help:"from text to terms: english (as Lucene's), plain (lower case) or whitespace"`
+	Fold              bool    `flag:"fold" help:"letters lose their accents"`
+	TitleBoost        float64 `flag:"title-boost" help:"weight of a match in the title, on top of the contents, which begin with the title"`
+	DocumentsPerShard int     `flag:"documents-per-shard" help:"documents a shard, which bound the memory of a build"`
 }
 
 func defaultIndexing() indexing {
-	return indexing{Analyser: string(retriever.AnalyserEnglish), TitleBoost: retriever.DefaultBuildOptions().TitleBoost}
+	d := retriever.DefaultBuildOptions()
+	return indexing{
+		Formula: "lucene", K1: d.Scoring.K1, B: d.Scoring.B, Epsilon: 0.25,
+		Analyser: string(retriever.AnalyserEnglish), DocumentsPerShard: d.DocumentsPerShard,
+	}
 }
 
-func (o indexing) options() retriever.BuildOptions {
+func (o indexing) options() (retriever.BuildOptions, error) {
 	build := retriever.DefaultBuildOptions()
-	build.Analyser, build.TitleBoost = retriever.Analyser(o.Analyser), o.TitleBoost
-	return build
+	build.Analyser, build.FoldASCII, build.TitleBoost = retriever.Analyser(o.Analyser), o.Fold, o.TitleBoost
+	build.DocumentsPerShard = o.DocumentsPerShard
+	var err error
+	build.Scoring, err = o.scoring()
+	return build, err
+}
+
+func (o indexing) scoring() (retriever.Scoring, error) {
+	switch o.Formula {
+	case "lucene":
+		return retriever.Scoring{Name: retriever.ScoringLucene, K1: o.K1, B: o.B}, nil
+	case "robertson":
+		return retriever.Scoring{Name: retriever.ScoringRobertson, K1: o.K1, B: o.B, Epsilon: o.Epsilon}, nil
+	case "bleve":
+		if d := defaultIndexing(); o.K1 != d.K1 || o.B != d.B {
+			return retriever.Scoring{}, errors.New("--k1 and --b are not for bleve's formula, which has its own")
+		}
+		return retriever.BleveScoring(), nil
+	}
+	return retriever.Scoring{}, fmt.Errorf("unknown formula %q (known: lucene, robertson, bleve)", o.Formula)
 }
 
 func newDataBuild() *cobra.Command {
@@ -223,9 +251,14 @@ func (o buildOptions) indexOnce(ctx context.Context) (documents int, err error) 
 		files = []string{filepath.Join(o.Dir, datasets.DocumentsName)}
 	}
 	dir := filepath.Join(o.Dir, indexFolder)
+	build, err := o.indexing.options()
+	if err != nil {
+		return 0, err
+	}
+	build.Resume = true
 	index, err := retriever.Open(dir, retriever.OpenOptions{SkipChecksums: true})
 	if errors.Is(err, retriever.ErrNoIndex) || errors.Is(err, retriever.ErrHalfBuilt) {
-		if err := buildIndex(ctx, dir, files, retriever.CorpusOptions{SkipBad: o.SkipBad}, o.indexing.options()); err != nil {
+		if err := buildIndex(ctx, dir, files, retriever.CorpusOptions{SkipBad: o.SkipBad}, build); err != nil {
 			return 0, err
 		}
 		index, err = retriever.Open(dir, retriever.OpenOptions{SkipChecksums: true})
@@ -236,14 +269,15 @@ func (o buildOptions) indexOnce(ctx context.Context) (documents int, err error) 
 		return 0, err
 	}
 	m := index.Manifest()
-	if err := errors.Join(o.sameIndex(m, files), index.Close()); err != nil {
+	if err := errors.Join(o.sameIndex(m, files, build), index.Close()); err != nil {
 		return 0, err
 	}
 	return m.Documents, nil
 }
 
-func (o buildOptions) sameIndex(m retriever.Manifest, files []string) error {
-	same := m.Analyser == retriever.Analyser(o.Analyser) && m.TitleBoost == o.TitleBoost && len(m.Inputs) == len(files)
+func (o buildOptions) sameIndex(m retriever.Manifest, files []string, build retriever.BuildOptions) error {
+	same := m.Scoring == build.Scoring && m.Analyser == build.Analyser && m.FoldASCII == build.FoldASCII && m.TitleBoost == build.TitleBoost &&
+		len(m.Inputs) == len(files)
 	for i := 0; same && i < len(files); i++ {
 		info, err := os.Stat(files[i])
 		if err != nil {
@@ -259,6 +293,6 @@ func (o buildOptions) sameIndex(m retriever.Manifest, files []string) error {
 		names[i] = in.Name
 	}
 	slices.Sort(names)
-	return fmt.Errorf("%s is an index of %s with the analyser %s and a title boost of %g: choose another folder with --dir, or remove it",
-		filepath.Join(o.Dir, indexFolder), strings.Join(names, ", "), m.Analyser, m.TitleBoost)
+	return fmt.Errorf("%s is an index of %s with %s (k1 %g, b %g), the analyser %s (folding %v) and a title boost of %g: choose another folder with --dir, or remove it",
+		filepath.Join(o.Dir, indexFolder), strings.Join(names, ", "), m.Scoring.Name, m.Scoring.K1, m.Scoring.B, m.Analyser, m.FoldASCII, m.TitleBoost)
 }

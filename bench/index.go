@@ -18,7 +18,8 @@ type indexOptions struct {
 	Dir    string `flag:"dir" help:"folder of the index"`
 	Format string `flag:"format" help:"format of the corpus files; auto judges each by its first record"`
 	indexing
-	Replace bool `flag:"replace" help:"replace an index that is there, once the new one is whole"`
+	Resume  bool `flag:"resume" help:"go on after the last whole shard of a build that was stopped"`
+	Rebuild bool `flag:"rebuild" help:"replace an index that is there, once the new one is whole, and throw away what a stopped build left"`
 	SkipBad bool `flag:"skip-bad" help:"count bad records and go on, instead of ending with an error"`
 }
 
@@ -31,18 +32,24 @@ func newIndex() *cobra.Command {
 	return command(&cobra.Command{
 		Use:   "index FILE...",
 		Args:  cobra.MinimumNArgs(1),
-		Short: "Build a bleve index from passages",
+		Short: "Build an index of passages for exact BM25",
 		Long: fmt.Sprintf(`Builds an index on disk from passage files, gzipped or not, as a stream. Formats:
-%v. The scores are bleve's variant of BM25, which the index's manifest names.`, retriever.Formats),
+%v. bleve holds documents and postings; the ranking is BM25 by the formula as
+it is written, which the index's manifest names. An index is built shard by shard:
+a build that was stopped goes on with --resume. A damaged index is found out when it
+is opened; --rebuild replaces it.`, retriever.Formats),
 		Example: `  bench index --dir data/wiki/index wiki-18.jsonl.gz
-  bench index --format dpr psgs_w100.tsv`,
+  bench index --format dpr --k1 1.2 --b 0.75 psgs_w100.tsv`,
 	}, &o, nil, defaults, func(cmd *cobra.Command, args []string) error {
 		format, err := retriever.ParseFormat(o.Format)
 		if err != nil {
 			return err
 		}
-		build := o.indexing.options()
-		build.Replace = o.Replace
+		build, err := o.indexing.options()
+		if err != nil {
+			return err
+		}
+		build.Replace, build.Resume = o.Rebuild, o.Resume
 		return buildIndex(cmd.Context(), o.Dir, args, retriever.CorpusOptions{Format: format, SkipBad: o.SkipBad}, build)
 	})
 }

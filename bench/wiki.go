@@ -152,13 +152,19 @@ func wikiTokenizer() (*tokenizer.Tokenizer, error) {
 }
 
 // openOrBuildIndex opens the index at dir, or builds it from a corpus file when
-// nothing is there, or what a stopped build left.
+// nothing is there, what a stopped build left, or an index of another version.
 func openOrBuildIndex(ctx context.Context, dir, corpus string) (*retriever.Index, error) {
 	index, err := retriever.Open(dir, retriever.OpenOptions{})
-	if !errors.Is(err, retriever.ErrNoIndex) && !errors.Is(err, retriever.ErrHalfBuilt) {
+	build := retriever.DefaultBuildOptions()
+	switch {
+	case errors.Is(err, retriever.ErrVersion):
+		build.Replace = true
+	case errors.Is(err, retriever.ErrNoIndex), errors.Is(err, retriever.ErrHalfBuilt):
+		build.Resume = true
+	default:
 		return index, err
 	}
-	if err := buildIndex(ctx, dir, []string{corpus}, retriever.CorpusOptions{}, retriever.DefaultBuildOptions()); err != nil {
+	if err := buildIndex(ctx, dir, []string{corpus}, retriever.CorpusOptions{}, build); err != nil {
 		return nil, err
 	}
 	return retriever.Open(dir, retriever.OpenOptions{})

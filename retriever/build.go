@@ -5,42 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"io"
 	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
-
-	"github.com/blevesearch/bleve/v2"
-	"github.com/blevesearch/bleve/v2/search"
 )
 
 // BuildOptions says how an index is built; see [DefaultBuildOptions].
 type BuildOptions struct {
+	Scoring            Scoring  // the zero value: DefaultScoring
 	Analyser           Analyser // "": AnalyserPlain
+	FoldASCII          bool     // letters lose their accents
 	TitleBoost         float64  // weight of a match in the title, on top of the same match in the contents; 0: none
 	DocumentsPerWrite  int      // analysed together and written as one segment; 0: 2000
-	Replace            bool     // an index at the same place is replaced once the new one is whole
+	DocumentsPerShard  int      // what bounds the memory of a build; 0: 1,000,000
+	Replace            bool     // an index at the same place is replaced once the new one is whole, and what a stopped build left is thrown away
+	Resume             bool     // go on after the last whole shard of a build that was stopped
 	Progress           func(documents int, bytes, totalBytes int64)
 	DocumentsPerReport int // documents between two calls of Progress; 0: 500
 }
 
 // DefaultBuildOptions returns the options that the benchmark uses. The title's
-// weight gave the best recall of 0, 0.25, 0.5, 1 and 2 on Natural Questions over
-// 17,407 real passages (BenchmarkRealCorpus), and puts a document before those
-// that mention its title.
+// weight puts a document before those that mention its title.
 func DefaultBuildOptions() BuildOptions {
-	return BuildOptions{Analyser: AnalyserPlain, TitleBoost: 0.25, DocumentsPerWrite: 2000, DocumentsPerReport: 500}
+	return BuildOptions{
+		Scoring: DefaultScoring(), Analyser: AnalyserPlain, TitleBoost: 0.25,
+		DocumentsPerWrite: 2000, DocumentsPerShard: 1_000_000, DocumentsPerReport: 500,
+	}
 }
 
 // Build writes the documents of a corpus into a new index at dir, whose parent
 // folder must be there, and returns its manifest. The work is done in the folder
 // dir + ".building", which is renamed at the very end: dir never holds half an
-// index. When ctx ends, Build stops, removes what it wrote and returns the
-// context's error. Two builds of one index exclude each other ([ErrBusy]).
+// index. It goes shard by shard, so its memory does not grow with the corpus but
+// for 30 bytes a document. When ctx ends, or a record is bad, Build stops and
+// returns the error; shards that were whole are kept for a build with Resume, and
+// nothing else is left. Two builds of one index exclude each other ([ErrBusy]).
 //
 // A document whose ID was there before is a [*RecordError], or is skipped, as
-// the corpus's options say.
+// the corpus's options say. bleve's own scoring has one shard whatever its size.
 func Build(ctx context.Context, dir string, c *Corpus, o BuildOptions) (*Manifest, error) {
 	if err := o.fill(); err != nil {
 		return nil, fmt.Errorf("build index: %w", err)
@@ -54,22 +57,34 @@ func Build(ctx context.Context, dir string, c *Corpus, o BuildOptions) (*Manifes
 
 func (o *BuildOptions) fill() error {
 	d := DefaultBuildOptions()
+	if o.Scoring == (Scoring{}) {
+		o.Scoring = d.Scoring
+	}
 	if o.Analyser == "" {
 		o.Analyser = d.Analyser
 	}
 	if o.DocumentsPerWrite <= 0 {
 		o.DocumentsPerWrite = d.DocumentsPerWrite
 	}
+	if o.DocumentsPerShard <= 0 {
+		o.DocumentsPerShard = d.DocumentsPerShard
+	}
 	if o.DocumentsPerReport <= 0 {
 		o.DocumentsPerReport = d.DocumentsPerReport
+	}
+	if !o.Scoring.exact() {
+		o.DocumentsPerShard = math.MaxInt
 	}
 	if o.TitleBoost < 0 || math.IsNaN(o.TitleBoost) || math.IsInf(o.TitleBoost, 0) {
 		return fmt.Errorf("title boost %g is not a weight", o.TitleBoost)
 	}
-	return o.Analyser.check()
+	if o.Resume && o.Replace {
+		return errors.New("a build is resumed or begun anew, not both")
+	}
+	return errors.Join(o.Scoring.check(), o.Analyser.check())
 }
 
-func build(ctx context.Context, dir string, c *Corpus, o BuildOptions) (m *Manifest, err error) {
+func build(ctx context.Context, dir string, c *Corpus, o BuildOptions) (_ *Manifest, err error) {
 	if err := mayBuild(dir, o.Replace); err != nil {
 		return nil, err
 	}
@@ -77,84 +92,19 @@ func build(ctx context.Context, dir string, c *Corpus, o BuildOptions) (m *Manif
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(buildingPath(dir)))
-		}
-		err = errors.Join(err, lock.Close())
-	}()
-	if err := clearDir(buildingPath(dir)); err != nil {
-		return nil, err
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	b := &builder{ctx: ctx, options: o, corpus: c, work: filepath.Join(buildingPath(dir), "index"), seen: newIDSet()}
+	if err := b.begin(); err != nil {
+		return nil, b.stopped(err)
 	}
-	// Within the folder that is locked, so that nothing is left elsewhere.
-	work := filepath.Join(buildingPath(dir), "index")
-	m = &Manifest{
-		FormatVersion: FormatVersion, BleveVersion: bleveVersion,
-		Scoring: ScoringBleveBM25, K1: search.BM25_k1, B: search.BM25_b,
-		Analyser: o.Analyser, TitleBoost: o.TitleBoost,
+	m, err := b.run()
+	if err == nil {
+		err = moveIntoPlace(b.work, dir)
 	}
-	if m.Documents, err = fill(ctx, work, c, o); err != nil {
-		return nil, err
-	}
-	m.Inputs = c.Inputs()
-	m.Skipped, _ = c.Skipped()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if err := m.write(work); err != nil {
-		return nil, err
-	}
-	return m, moveIntoPlace(work, dir)
-}
-
-// fill indexes the documents and returns how many there were.
-func fill(ctx context.Context, work string, c *Corpus, o BuildOptions) (n int, err error) {
-	defer recoverBleve(&err)
-	mapping, err := newMapping(o.Analyser)
 	if err != nil {
-		return 0, err
+		return nil, b.stopped(err)
 	}
-	b, err := bleve.NewBuilder(work, mapping, map[string]any{
-		"buildPathPrefix": filepath.Dir(work), "batchSize": o.DocumentsPerWrite,
-	})
-	if err != nil {
-		return 0, err
-	}
-	seen := newIDSet()
-	for {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		d, err := c.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return 0, err
-		}
-		if !seen.add(d.ID) {
-			err := c.place(fmt.Errorf("document ID %q was there before", d.ID))
-			if !c.options.SkipBad {
-				return 0, err
-			}
-			c.Skip(err)
-			continue
-		}
-		if err := b.Index(d.ID, fieldsOf(d)); err != nil {
-			return 0, fmt.Errorf("document %q: %w", d.ID, err)
-		}
-		if n++; n%o.DocumentsPerReport == 0 {
-			o.report(n, c)
-		}
-	}
-	if n == 0 { // bleve's builder panics
-		return 0, errors.New("the corpus has no documents")
-	}
-	if err := b.Close(); err != nil {
-		return 0, err
-	}
-	o.report(n, c)
-	return n, nil
+	return m, nil
 }
 
 func (o *BuildOptions) report(n int, c *Corpus) {

@@ -57,7 +57,7 @@ func TestBuildManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m.Documents != 7 || m.Skipped != 2 || m.TitleBoost != 1.5 || m.Analyser != AnalyserPlain ||
-		m.Scoring != "bleve-bm25" || m.K1 != 1.2 || m.B != 0.75 || len(m.Inputs) != 2 || m.Inputs[1].Documents != 2 {
+		m.Scoring != (Scoring{"bm25-lucene", 0.9, 0.4, 0}) || len(m.Inputs) != 2 || m.Inputs[1].Documents != 2 {
 		t.Errorf("manifest %+v", m)
 	}
 	_, total := c.Progress()

@@ -44,6 +44,7 @@ type Input struct {
 // goroutine.
 type Corpus struct {
 	options   CorpusOptions
+	files     []stateFile
 	paths     []string // still to be read
 	total     int64
 	done      int64 // bytes of the files that were read to their end
@@ -66,6 +67,7 @@ func OpenCorpus(paths []string, options CorpusOptions) (*Corpus, error) {
 			return nil, fmt.Errorf("corpus: %w", err)
 		}
 		c.total += info.Size()
+		c.files = append(c.files, stateFile{p, info.Size(), info.ModTime().UnixNano()})
 	}
 	return c, nil
 }

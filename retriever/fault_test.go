@@ -153,7 +153,7 @@ func TestOpenInSeveralProcesses(t *testing.T) {
 // A program that holds bleve's write lock makes Open fail in the time allowed.
 func TestOpenLocked(t *testing.T) {
 	dir := buildFrom(t, DefaultBuildOptions(), writeDocuments(t, smallCorpus))
-	f, err := os.Open(filepath.Join(dir, "store", "root.bolt"))
+	f, err := os.Open(filepath.Join(dir, "shard-0000", bleveFolder, "store", "root.bolt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,10 +201,10 @@ func rewrite(t *testing.T, dir string, change func(*Manifest)) {
 func TestOpenOtherVersion(t *testing.T) {
 	path := writeDocuments(t, smallCorpus)
 	for says, change := range map[string]func(*Manifest){
-		"format 2":          func(m *Manifest) { m.FormatVersion = 2 },
+		"format 1":          func(m *Manifest) { m.FormatVersion = 1 },
 		"bleve v2.0.0":      func(m *Manifest) { m.BleveVersion = "v2.0.0" },
-		"scoring \"tfidf\"": func(m *Manifest) { m.Scoring = "tfidf" },
-		"k1 0.9":            func(m *Manifest) { m.K1 = 0.9 },
+		"scoring \"tfidf\"": func(m *Manifest) { m.Scoring.Name = "tfidf" },
+		"k1 -1":             func(m *Manifest) { m.Scoring.K1 = -1 },
 	} {
 		dir := buildFrom(t, DefaultBuildOptions(), path)
 		rewrite(t, dir, change)
@@ -281,7 +281,7 @@ func TestOpenDamaged(t *testing.T) {
 func TestSearchAfterTruncation(t *testing.T) {
 	dir := buildFrom(t, DefaultBuildOptions(), writeDocuments(t, miniWorlds(20, 120)))
 	x := openIndex(t, dir)
-	segments, err := filepath.Glob(filepath.Join(dir, "store", "*.zap"))
+	segments, err := filepath.Glob(filepath.Join(dir, "shard-0000", bleveFolder, "store", "*.zap"))
 	if err != nil || len(segments) != 1 {
 		t.Fatalf("segments %v, %v", segments, err)
 	}

@@ -60,11 +60,16 @@ func open(dir string, o OpenOptions) (*Index, error) {
 	if o.LockTimeout <= 0 {
 		o.LockTimeout = 5 * time.Second
 	}
-	r, err := openBleve(dir, m, o.LockTimeout)
+	x := &Index{manifest: *m, dir: dir}
+	if m.Scoring.exact() {
+		x.ranker, err = openExact(dir, m, o.LockTimeout)
+	} else {
+		x.ranker, err = openBleve(filepath.Join(dir, m.Shards[0].Name, bleveFolder), m.Documents, m, o.LockTimeout)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &Index{manifest: *m, dir: dir, ranker: r}, nil
+	return x, nil
 }
 
 // Manifest returns what the index is made of.
@@ -124,7 +129,7 @@ func recoverBleve(err *error) {
 	}
 }
 
-func openBleve(dir string, m *Manifest, timeout time.Duration) (r *bleveRanker, err error) {
+func openBleve(dir string, documents int, m *Manifest, timeout time.Duration) (r *bleveRanker, err error) {
 	defer faultsPanic()()
 	defer recoverBleve(&err)
 	x, err := bleve.OpenUsing(dir, map[string]any{"read_only": true, "bolt_timeout": timeout.String()})
@@ -135,8 +140,8 @@ func openBleve(dir string, m *Manifest, timeout time.Duration) (r *bleveRanker, 
 		return nil, fmt.Errorf("%w: %v; build it again", ErrCorrupt, err)
 	}
 	n, err := x.DocCount()
-	if err == nil && n != uint64(m.Documents) {
-		err = fmt.Errorf("%w: %d documents, the manifest says %d; build it again", ErrCorrupt, n, m.Documents)
+	if err == nil && n != uint64(documents) {
+		err = fmt.Errorf("%w: %d documents, the manifest says %d; build it again", ErrCorrupt, n, documents)
 	}
 	if err != nil {
 		return nil, errors.Join(err, x.Close())

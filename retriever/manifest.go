@@ -12,16 +12,13 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/blevesearch/bleve/v2/search"
+	"github.com/memopd/memopd-bench/retriever/bm25"
 )
 
 const (
 	// FormatVersion is the version of the index folder; it changes when an index
 	// that was built before can no longer be searched, or would score differently.
-	FormatVersion = 1
-	// ScoringBleveBM25 is bleve's variant of BM25; see the package comment for what
-	// sets it apart from BM25.
-	ScoringBleveBM25 = "bleve-bm25"
+	FormatVersion = 2
 
 	bleveVersion = "v2.6.3"            // as in go.mod; scores may change with it
 	manifestName = "memopd-index.json" // no other program's
@@ -30,19 +27,32 @@ const (
 // Manifest describes an index. It is written last, so an index that has one is
 // whole.
 type Manifest struct {
-	FormatVersion int       `json:"format_version"`
-	BleveVersion  string    `json:"bleve_version"`
-	Scoring       string    `json:"scoring"`
-	K1            float64   `json:"k1"`
-	B             float64   `json:"b"`
-	Analyser      Analyser  `json:"analyser"`
-	TitleBoost    float64   `json:"title_boost"` // weight of the title field beside that of the contents, 1
-	Documents     int       `json:"documents"`
-	Skipped       int       `json:"skipped"` // bad records passed over
-	Inputs        []Input   `json:"inputs"`
-	Files         []FileSum `json:"files"`
-	CRC32C        uint32    `json:"crc32c"` // of this object with crc32c 0, as written by encoding/json
+	FormatVersion int              `json:"format_version"`
+	BleveVersion  string           `json:"bleve_version"`
+	Scoring       Scoring          `json:"scoring"`
+	Analyser      Analyser         `json:"analyser"`
+	FoldASCII     bool             `json:"fold_ascii"`  // letters lose their accents before they are parted into words
+	TitleBoost    float64          `json:"title_boost"` // weight of the title field beside that of the contents, 1
+	Documents     int              `json:"documents"`
+	Shards        []Shard          `json:"shards"`
+	Statistics    *bm25.Statistics `json:"statistics,omitempty"` // of all shards; none with bleve's own scoring
+	Skipped       int              `json:"skipped"`              // bad records passed over
+	Inputs        []Input          `json:"inputs"`
+	Files         []FileSum        `json:"files"`
+	CRC32C        uint32           `json:"crc32c"` // of this object with crc32c 0, as written by encoding/json
 }
+
+// Shard is a part of an index with a bleve index of its own, and postings to rank by.
+type Shard struct {
+	Name      string `json:"name"` // its folder
+	Documents int    `json:"documents"`
+}
+
+// The folders of a shard.
+const (
+	bleveFolder    = "bleve"
+	postingsFolder = "bm25"
+)
 
 // FileSum is one file of the index, for finding damage.
 type FileSum struct {
@@ -157,10 +167,11 @@ func (m *Manifest) check() error {
 	switch {
 	case m.BleveVersion != bleveVersion:
 		return fmt.Errorf("%w: built with bleve %s, this program has %s; build it again", ErrVersion, m.BleveVersion, bleveVersion)
-	case m.Scoring != ScoringBleveBM25:
-		return fmt.Errorf("%w: scoring %q, this program has %q; build it again", ErrVersion, m.Scoring, ScoringBleveBM25)
-	case m.K1 != search.BM25_k1 || m.B != search.BM25_b: // process-wide in bleve
-		return fmt.Errorf("%w: k1 %g and b %g, bleve's are set to %g and %g", ErrVersion, m.K1, m.B, search.BM25_k1, search.BM25_b)
+	case len(m.Shards) == 0 || m.Scoring.exact() == (m.Statistics == nil):
+		return fmt.Errorf("%w: %s has no shards or no statistics; build it again", ErrCorrupt, manifestName)
+	}
+	if err := m.Scoring.check(); err != nil {
+		return fmt.Errorf("%w: %v; build it again", ErrVersion, err)
 	}
 	return m.Analyser.check()
 }

@@ -119,6 +119,24 @@ func indexOf(t testing.TB, docs []Document) *Index {
 	return openIndex(t, buildFrom(t, DefaultBuildOptions(), writeDocuments(t, docs)))
 }
 
+// setTitleBoost changes the weight of titles in an open index.
+func setTitleBoost(x *Index, boost float64) {
+	switch r := x.ranker.(type) {
+	case *bleveRanker:
+		r.titleBoost = boost
+	case *exactRanker:
+		r.titleBoost = boost
+	}
+}
+
+// bleveIndexOf builds and opens an index with bleve's own scoring.
+func bleveIndexOf(t testing.TB, docs []Document) *Index {
+	t.Helper()
+	o := DefaultBuildOptions()
+	o.Scoring = BleveScoring()
+	return openIndex(t, buildFrom(t, o, writeDocuments(t, docs)))
+}
+
 // nameSearches is what searches for names of the mini-wiki give.
 type nameSearches struct {
 	first  float64    // share of names whose own document comes first
@@ -165,7 +183,7 @@ func TestMiniWikiTitledFirst(t *testing.T) {
 		t.Errorf("%.2f %% of the titled documents come first", 100*r.first)
 	}
 	for _, boost := range []float64{0, 0.01, 0.1, 0.5, 1, 2} {
-		x.ranker.(*bleveRanker).titleBoost = boost
+		setTitleBoost(x, boost)
 		r := searchNames(t, x, docs[:240])
 		t.Logf("title boost %.2f: %.2f %% titled first, margin %.2f", boost, 100*r.first, r.margin)
 	}

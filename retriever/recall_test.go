@@ -107,13 +107,13 @@ func BenchmarkRealCorpus(b *testing.B) {
 			n := float64(x.Manifest().Documents)
 			b.Logf("%s: build %.0f documents/s, %.0f documents/CPU-s", a, n/time.Since(started).Seconds(), n/(cpuSeconds(b)-cpu))
 			for _, boost := range []float64{0, 0.25, 0.5, 1, 2} {
-				x.ranker.(*bleveRanker).titleBoost = boost
+				setTitleBoost(x, boost)
 				cpu := cpuSeconds(b)
 				at, mrr := recall(b, x, questions)
 				b.Logf("%s, title boost %.2f: recall@1 %.3f @3 %.3f @10 %.3f MRR %.3f; %.0f queries/CPU-s",
 					a, boost, at[1], at[3], at[10], mrr, float64(len(questions))/(cpuSeconds(b)-cpu))
 			}
-			x.ranker.(*bleveRanker).titleBoost = o.TitleBoost
+			setTitleBoost(x, o.TitleBoost)
 			for _, k := range []int{3, 10} {
 				b.Run(fmt.Sprintf("k=%d", k), func(b *testing.B) {
 					cpu, n := cpuSeconds(b), 0

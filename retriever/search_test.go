@@ -168,7 +168,7 @@ func TestSearchWorld(t *testing.T) {
 
 // Without repeated words, and without a title field, ranking is bleve's match query.
 func TestSearchIsMatchQuery(t *testing.T) {
-	x := indexOf(t, miniWorlds(3, 60))
+	x := bleveIndexOf(t, miniWorlds(3, 60))
 	r := x.ranker.(*bleveRanker)
 	r.titleBoost = 0
 	for _, text := range []string{"gabe", "spouse founder river", strings.Join(miniNames(5), " ")} {
@@ -197,9 +197,8 @@ func TestSearchIsMatchQuery(t *testing.T) {
 // average length.
 func TestScoringIsBlevesVariant(t *testing.T) {
 	docs := []Document{{ID: "1", Text: "a a a b"}, {ID: "2", Text: "a c d e f g"}, {ID: "3", Text: "b c"}}
-	o := DefaultBuildOptions()
-	o.TitleBoost = 0
-	x := openIndex(t, buildFrom(t, o, writeDocuments(t, docs)))
+	x := bleveIndexOf(t, docs)
+	setTitleBoost(x, 0)
 	idf := func(df float64) float64 { return math.Log(1 + (3-df+0.5)/(df+0.5)) }
 	average := math.Ceil(7.0 / 3) // of 7 distinct terms, where the true average is 4
 	term := func(tf, df, length float64) float64 {
