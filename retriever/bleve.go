@@ -30,7 +30,7 @@ func (r *bleveRanker) close() error { return r.index.Close() }
 // extraMatches are asked for beyond k, to see how far equal scores reach.
 const extraMatches = 16
 
-func (r *bleveRanker) rank(ctx context.Context, world, text string, k int) ([]Hit, error) {
+func (r *bleveRanker) rank(ctx context.Context, world, text string, k int) ([]Ranked, error) {
 	q, err := r.query(world, text)
 	if q == nil || err != nil {
 		return nil, err
@@ -51,14 +51,11 @@ func (r *bleveRanker) rank(ctx context.Context, world, text string, k int) ([]Hi
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
 	})
 	found = found[:min(k, len(found))]
-	hits := make([]Hit, len(found))
+	ranked := make([]Ranked, len(found))
 	for i, f := range found {
-		hits[i].Score = f.Score
-		if hits[i].Document, err = r.document(f.ID); err != nil {
-			return nil, err
-		}
+		ranked[i] = Ranked{ID: f.ID, Score: f.Score}
 	}
-	return hits, nil
+	return ranked, nil
 }
 
 func (r *bleveRanker) find(ctx context.Context, q query.Query, size int, order search.SortOrder) (search.DocumentMatchCollection, error) {
@@ -72,12 +69,12 @@ func (r *bleveRanker) find(ctx context.Context, q query.Query, size int, order s
 }
 
 // document reads the stored fields.
-func (r *bleveRanker) document(id string) (Document, error) {
-	stored, err := r.index.Document(id)
+func (r *bleveRanker) document(at Ranked) (Document, error) {
+	stored, err := r.index.Document(at.ID)
 	if err != nil {
-		return Document{}, fmt.Errorf("document %q: %w", id, err)
+		return Document{}, fmt.Errorf("document %q: %w", at.ID, err)
 	}
-	d := Document{ID: id}
+	d := Document{ID: at.ID}
 	to := map[string]*string{fieldWorld: &d.World, fieldTitle: &d.Title, fieldText: &d.Text}
 	if stored != nil {
 		stored.VisitFields(func(f index.Field) {
@@ -88,7 +85,7 @@ func (r *bleveRanker) document(id string) (Document, error) {
 		})
 	}
 	if len(to) > 0 {
-		return Document{}, fmt.Errorf("%w: document %q lacks %d of its fields; build it again", ErrCorrupt, id, len(to))
+		return Document{}, fmt.Errorf("%w: document %q lacks %d of its fields; build it again", ErrCorrupt, at.ID, len(to))
 	}
 	return d, nil
 }

@@ -54,7 +54,7 @@ func (r *exactRanker) close() error {
 
 // rank gives a term that is said n times n times its score, and with a title boost
 // adds that many times the term's score in the title field.
-func (r *exactRanker) rank(ctx context.Context, world, text string, k int) ([]Hit, error) {
+func (r *exactRanker) rank(ctx context.Context, world, text string, k int) ([]Ranked, error) {
 	terms, counts, err := r.stores[0].terms(text)
 	if err != nil || len(terms) == 0 {
 		return nil, err
@@ -75,12 +75,11 @@ func (r *exactRanker) rank(ctx context.Context, world, text string, k int) ([]Hi
 	if err != nil {
 		return nil, err
 	}
-	hits := make([]Hit, len(found))
+	ranked := make([]Ranked, len(found))
 	for i, f := range found {
-		hits[i].Score = f.Score
-		if hits[i].Document, err = r.stores[f.Shard].document(r.index.ID(f)); err != nil {
-			return nil, err
-		}
+		ranked[i] = Ranked{r.index.ID(f), f.Score, f.Shard}
 	}
-	return hits, nil
+	return ranked, nil
 }
+
+func (r *exactRanker) document(at Ranked) (Document, error) { return r.stores[at.shard].document(at) }

@@ -31,10 +31,18 @@ type Index struct {
 	closed   bool
 }
 
+// Ranked is a document's place in a ranking, without the document.
+type Ranked struct {
+	ID    string
+	Score float64
+	shard int
+}
+
 // ranker is the part of an index that another scoring replaces.
 type ranker interface {
 	// rank returns the k best documents by score, then ID; see [Searcher].
-	rank(ctx context.Context, world, query string, k int) ([]Hit, error)
+	rank(ctx context.Context, world, query string, k int) ([]Ranked, error)
+	document(r Ranked) (Document, error)
 	close() error
 }
 
@@ -77,29 +85,55 @@ func (x *Index) Manifest() Manifest { return x.manifest }
 
 // Search implements [Searcher]. It stops with the context's error when ctx ends,
 // and returns [ErrCorrupt] when the files turn out to be damaged.
-func (x *Index) Search(ctx context.Context, world, query string, k int) ([]Hit, error) {
-	if k < 1 {
-		return nil, fmt.Errorf("search: k is %d, at least 1 is needed", k)
-	}
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	if x.closed {
-		return nil, fmt.Errorf("search: %w", ErrClosed)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	hits, err := x.search(ctx, world, query, min(k, x.manifest.Documents))
+func (x *Index) Search(ctx context.Context, world, query string, k int) (hits []Hit, err error) {
+	err = x.guard(ctx, k, func() error {
+		ranked, err := x.ranker.rank(ctx, world, query, min(k, x.manifest.Documents))
+		hits = make([]Hit, len(ranked))
+		for i, r := range ranked {
+			hits[i].Score = r.Score
+			if hits[i].Document, err = x.ranker.document(r); err != nil {
+				return err
+			}
+		}
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("search index %s: %w", x.dir, err)
+		return nil, err
 	}
 	return hits, nil
 }
 
-func (x *Index) search(ctx context.Context, world, query string, k int) (hits []Hit, err error) {
-	defer faultsPanic()()
-	defer recoverBleve(&err)
-	return x.ranker.rank(ctx, world, query, k)
+// Rank is Search without reading the documents.
+func (x *Index) Rank(ctx context.Context, world, query string, k int) (ranked []Ranked, err error) {
+	err = x.guard(ctx, k, func() (err error) {
+		ranked, err = x.ranker.rank(ctx, world, query, min(k, x.manifest.Documents))
+		return err
+	})
+	return ranked, err
+}
+
+// guard runs a search on an index that stays open meanwhile, with faults as errors.
+func (x *Index) guard(ctx context.Context, k int, search func() error) error {
+	if k < 1 {
+		return fmt.Errorf("search: k is %d, at least 1 is needed", k)
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if x.closed {
+		return fmt.Errorf("search: %w", ErrClosed)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := func() (err error) {
+		defer faultsPanic()()
+		defer recoverBleve(&err)
+		return search()
+	}()
+	if err != nil {
+		return fmt.Errorf("search index %s: %w", x.dir, err)
+	}
+	return nil
 }
 
 // Close waits for searches that are running and closes the index.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 )
 
@@ -79,11 +80,18 @@ func BenchmarkSearch(b *testing.B) {
 		queries = append(queries, q)
 	}
 	slices.Reverse(queries)
-	i := 0
+	i, cpu := 0, cpuSeconds()
 	for b.Loop() {
 		if _, err := x.Search(b.Context(), queries[i%len(queries)], 3); err != nil {
 			b.Fatal(err)
 		}
 		i++
 	}
+	b.ReportMetric(1e6*(cpuSeconds()-cpu)/float64(i), "cpu-µs/search")
+}
+
+func cpuSeconds() float64 {
+	var u syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }

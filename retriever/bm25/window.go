@@ -2,6 +2,7 @@ package bm25
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -11,6 +12,9 @@ type scratch struct {
 	parts []part                   // in the order of the query's terms
 	order []int                    // of parts, by ascending bound
 	below []float64                // by place in order: what the parts up to there can give together
+	picks []uint16
+
+	candidates []candidate
 }
 
 // part is a term's postings within a window.
@@ -30,10 +34,15 @@ func (p *part) value(low uint16) (float64, bool) {
 	if !ok {
 		return 0, false
 	}
+	return p.at(i), true
+}
+
+// at is what the part gives its i-th document.
+func (p *part) at(i int) float64 {
 	if p.wide != nil {
-		return p.weight * p.values[p.wide[i]], true
+		return p.weight * p.values[p.wide[i]]
 	}
-	return p.weight * p.values[p.narrow[i]], true
+	return p.weight * p.values[p.narrow[i]]
 }
 
 // visit offers the documents of a window that can be among the best.
@@ -131,65 +140,182 @@ func has(lows []uint16, low uint16) bool {
 	return ok
 }
 
-// scan sums the terms that a document needs one of to be among the best, and looks
-// the others up for the documents that may still be.
+// scan sums the terms from the largest bound down, until those that are left cannot
+// together lift a document among the best, and looks these up for the documents
+// that may still be.
 func (s *search) scan(w *window, only []uint16, restricted bool) {
-	first := s.split()
-	if first == len(s.order) {
-		return
+	s.sort()
+	place := len(s.order)
+	for place > 0 && (!s.best.full() || s.below[place-1] >= s.best.least()) {
+		place--
+		p := &s.parts[s.order[place]]
+		p.addTo(&s.sums)
+		if place > 0 {
+			s.lift(w, p, only, restricted)
+		}
 	}
-	s.accumulate(first)
-	slack := 1 + float64(len(s.order)-first+3)*1.2e-7 // of float32 sums
-	rest := 0.0
-	if first > 0 {
-		rest = s.below[first-1]
+	s.collect(place, only, restricted)
+	for place > 0 && len(s.candidates) > 0 {
+		place--
+		s.lookUp(place)
 	}
-	for _, i := range s.order[first:] {
+	for _, c := range s.candidates {
+		if !s.best.full() || c.bound >= s.best.least() {
+			s.score(w, c.low)
+		}
+	}
+}
+
+// candidate is a document that may be among the best, with what it can score at
+// most by the terms that were summed or looked up.
+type candidate struct {
+	low   uint16
+	bound float64
+}
+
+// collect lists the documents of the parts from a place on that may be among the
+// best, ascending part by part, and clears the sums.
+func (s *search) collect(place int, only []uint16, restricted bool) {
+	slack := 1 + float64(len(s.order)-place+3)*1.2e-7 // of float32 sums
+	rest, least := 0.0, math.Inf(-1)
+	if place > 0 {
+		rest = s.below[place-1]
+	}
+	if s.best.full() {
+		least = s.best.least()
+	}
+	s.candidates = s.candidates[:0]
+	enough := float32((least - rest) / slack * (1 - 1e-6)) // below it no sum can do
+	for _, i := range s.order[place:] {
 		for _, low := range s.parts[i].lows {
 			sum := s.sums[low]
-			if sum == 0 {
-				continue
-			}
 			s.sums[low] = 0
-			bound := float64(sum) * slack
-			if s.best.full() && bound+rest < s.best.least() {
+			if sum <= 0 || sum < enough {
 				continue
 			}
-			if (!restricted || has(only, low)) && s.mayReach(low, bound, first) {
-				s.score(w, low)
+			bound := float64(sum) * slack
+			if bound+rest >= least && (!restricted || has(only, low)) {
+				s.candidates = append(s.candidates, candidate{low, bound})
 			}
 		}
 	}
 }
 
-// split orders the parts by their bounds and returns the place of the first without
-// which no document can be among the best.
-func (s *search) split() int {
+// lookUp adds the part at a place to the candidates and drops those that have
+// fallen behind.
+func (s *search) lookUp(place int) {
+	p := &s.parts[s.order[place]]
+	rest, least := 0.0, math.Inf(-1)
+	if place > 0 {
+		rest = s.below[place-1]
+	}
+	if s.best.full() {
+		least = s.best.least()
+	}
+	kept, at, last := s.candidates[:0], 0, uint16(0)
+	for _, c := range s.candidates {
+		if c.low < last {
+			at = 0
+		}
+		last = c.low
+		at = gallop(p.lows, at, c.low)
+		if at < len(p.lows) && p.lows[at] == c.low {
+			c.bound += p.at(at) * (1 + 1e-12)
+		}
+		if (c.bound+rest)*(1+1e-12) >= least {
+			kept = append(kept, c)
+		}
+	}
+	s.candidates = kept
+}
+
+// gallop is the first place from at on where lows is not below low.
+func gallop(lows []uint16, at int, low uint16) int {
+	step := 1
+	end := at
+	for end < len(lows) && lows[end] < low {
+		at = end + 1
+		end += step
+		step *= 2
+	}
+	end = min(end, len(lows))
+	for at < end {
+		if mid := (at + end) / 2; lows[mid] < low {
+			at = mid + 1
+		} else {
+			end = mid
+		}
+	}
+	return at
+}
+
+// scored is the sum of a document that was offered already; no sum lifts it.
+var scored = float32(math.Inf(-1))
+
+// liftMost is the largest k for which lift is worth its time.
+const liftMost = 64
+
+// lift offers the k documents of a part with the largest sums so far: what they
+// score soon tells which terms need not be summed.
+func (s *search) lift(w *window, p *part, only []uint16, restricted bool) {
+	k := s.best.k
+	if k > liftMost {
+		return
+	}
+	s.picks = s.picks[:0]
+	least := float32(0)
+	for _, low := range p.lows {
+		sum := s.sums[low]
+		if sum <= least || restricted && !has(only, low) {
+			continue
+		}
+		if len(s.picks) < k {
+			s.picks = append(s.picks, low)
+		} else {
+			s.picks[s.smallest()] = low
+		}
+		if len(s.picks) == k {
+			least = s.sums[s.picks[s.smallest()]]
+		}
+	}
+	for _, low := range s.picks {
+		s.score(w, low)
+		s.sums[low] = scored
+	}
+}
+
+// smallest is the place of the pick with the smallest sum.
+func (s *search) smallest() int {
+	at := 0
+	for i, low := range s.picks {
+		if s.sums[low] < s.sums[s.picks[at]] {
+			at = i
+		}
+	}
+	return at
+}
+
+// sort orders the parts by their bounds, and reckons what those up to a place can
+// give together.
+func (s *search) sort() {
 	s.order, s.below = s.order[:0], s.below[:0]
 	for i := range s.parts {
 		s.order = append(s.order, i)
 	}
 	slices.SortFunc(s.order, func(a, b int) int { return cmp.Compare(s.parts[a].bound, s.parts[b].bound) })
-	sum, first := 0.0, 0
+	sum := 0.0
 	for place, i := range s.order {
 		sum += s.parts[i].bound
 		s.below = append(s.below, sum*roundingUp(place))
-		if s.best.full() && s.below[place] < s.best.least() {
-			first = place + 1
-		}
 	}
-	return first
 }
 
-// accumulate adds up the parts from a place in order on.
-func (s *search) accumulate(first int) {
-	for _, i := range s.order[first:] {
-		p := &s.parts[i]
-		if p.wide != nil {
-			addTo(&s.sums, p.lows, p.wide, p.fast, float32(p.weight))
-		} else {
-			addTo(&s.sums, p.lows, p.narrow, p.fast, float32(p.weight))
-		}
+// addTo adds a part to its documents' sums.
+func (p *part) addTo(sums *[1 << windowBits]float32) {
+	if p.wide != nil {
+		addTo(sums, p.lows, p.wide, p.fast, float32(p.weight))
+	} else {
+		addTo(sums, p.lows, p.narrow, p.fast, float32(p.weight))
 	}
 }
 
@@ -198,17 +324,4 @@ func addTo[C uint16 | uint32](sums *[1 << windowBits]float32, lows []uint16, cod
 	for i, low := range lows {
 		sums[low] += weight * values[codes[i]]
 	}
-}
-
-// mayReach looks the terms before a place in order up, from the largest bound down,
-// until the document has fallen behind.
-func (s *search) mayReach(low uint16, bound float64, first int) bool {
-	for place := first - 1; place >= 0 && s.best.full(); place-- {
-		if bound+s.below[place] < s.best.least() {
-			return false
-		}
-		v, _ := s.parts[s.order[place]].value(low)
-		bound += v * (1 + 1e-12)
-	}
-	return !s.best.full() || bound*(1+1e-12) >= s.best.least()
 }
