@@ -1,5 +1,5 @@
-// Package retriever turns documents into a bleve index on disk and plain-text
-// queries into ranked documents.
+// Package retriever turns documents into an index on disk and plain-text queries
+// into ranked documents.
 //
 // A [Corpus] reads documents from files as a stream, [Build] writes them into an
 // index folder, and [Open] gives an [Index] that many goroutines, and many
@@ -7,15 +7,19 @@
 //
 // # Ranking
 //
-// The scores are bleve's variant of BM25 ([ScoringBleveBM25]), which is not BM25
-// as Robertson or Lucene define it: the term frequency enters as its square
-// root, the inverse document frequency enters twice where a query has several
-// clauses, the sum is multiplied by the share of clauses that matched, and the
-// average document length is the number of distinct terms over the number of
-// documents, rounded up. Rankings from it must not be compared with those of
-// Lucene, Pyserini or bm25s. Statistics are those of the whole index, not of one
-// world. The manifest of each index names its scoring, so that another one can
-// be added beside it.
+// Scores are BM25 by Lucene's or Robertson's formula as written ([Scoring], package
+// bm25): the true average length, idf once, the statistics of the whole index, also
+// for a search within one world and over many shards. bleve parts text into terms and
+// holds postings and documents. A term that a query says n times counts n times; with
+// a title boost the score of the title field, times the boost, is added to that of the
+// contents, which hold the title too. So rankings compare with those of Pyserini, bm25s and
+// rank-bm25 on the same terms; Lucene itself rounds lengths to one byte.
+//
+// bleve's own scoring is there for comparison ([ScoringBleveBM25]) and is not BM25: the
+// term frequency enters as its square root, the inverse document frequency enters twice
+// where a query has several clauses, the sum is multiplied by the share of clauses that
+// matched, and the average document length is the number of distinct terms over the
+// number of documents, rounded up.
 //
 // Equal scores are ordered by document ID, also where the cut after k falls
 // among them, so a search has one right result.
