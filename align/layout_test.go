@@ -209,6 +209,23 @@ func TestMasksByHand(t *testing.T) {
 	}
 }
 
+// TestOnlySampledTokensAreActions holds the action mask of every layout but the two
+// with a wrong one to the outputs: no prefix token, no observation, and no copy of an earlier
+// output, though a model wrote that too.
+func TestOnlySampledTokensAreActions(t *testing.T) {
+	generated(t, func(t *testing.T, traj *trace.Trajectory) {
+		for _, layout := range []string{"aligned", "visibility", "positions", "both", "persistent", "mem1"} {
+			want, _ := aligntest.ReferenceOf(layout, traj, thirds)
+			p := rowsOf(t, layout, traj, align.Options{PrefixOnly: true, ThinkLength: thirds})[0]
+			for i, is := range p.ActionMask() {
+				if kind := want.Tokens[i].Kind; is != (kind == aligntest.KindThink || kind == aligntest.KindResponse) {
+					t.Errorf("%s: token %+v in the mask: %v", layout, want.Tokens[i], is)
+				}
+			}
+		}
+	})
+}
+
 // TestMaskDomains holds the places of the wrong masks to the kinds of tokens.
 func TestMaskDomains(t *testing.T) {
 	generated(t, func(t *testing.T, traj *trace.Trajectory) {
