@@ -176,7 +176,20 @@ func (w workplace) auditSources() {
 	if err := trace.WriteAll(filepath.Join(w.dir, "other.jsonl"), []*trace.Trajectory{&t}); err != nil {
 		w.t.Fatal(err)
 	}
+	spoken := *all[0]
+	spoken.Model = "elsewhere"
+	err = os.Mkdir(filepath.Join(w.dir, "elsewhere"), 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(w.dir, "elsewhere", "tokenizer.json"), tinyBPE(w.t, "who wrote the book", 4), 0o644)
+	}
+	if err == nil {
+		err = trace.WriteAll(filepath.Join(w.dir, "spoken.jsonl"), []*trace.Trajectory{&spoken})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	for _, c := range []struct{ line, want string }{
+		{"--ledger spoken.jsonl --model mini/student", "builtin mini/student cannot score what elsewhere sampled: its tokenizer is another one"},
 		{"--runs runs/mini/eval/q2", "sampled by several models (builtin mini/student, builtin mini/teacher)"},
 		{"--runs data", "no ledger.jsonl or ledger.parquet below data"},
 		{"--ledger other.jsonl", "id 49000, the model has"},
