@@ -69,7 +69,7 @@ func ownRollouts(t *testing.T, d *model.Decoder) []*trace.Trajectory {
 		c := aligntest.Small()
 		c.Vocab, c.MaxPrefix, c.MaxOutput, c.Update = min(400, d.Config.VocabSize), 20, 15, update
 		x := aligntest.Random(rng, c)
-		x.ID = fmt.Sprint("rollout", i)
+		x.ID, x.Reward = fmt.Sprint("rollout", i), 1-float64(i)/2
 		rows, err := align.Calls(x, align.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -104,9 +104,11 @@ func ownLoss(t *testing.T, d *model.Decoder, b *export.Batch, kind string) (floa
 		for i, a := range s.Packed.Actions {
 			ids = append(ids, int64(a.ID))
 			behaviour = append(behaviour, s.Columns[export.LogProb][i])
+			advantage := float32(b.Trajectories[s.Trajectories[a.Trajectory]].Reward)
 			if column := s.Columns["advantage"]; column != nil {
-				advantages = append(advantages, column[i])
+				advantage = column[i]
 			}
+			advantages = append(advantages, advantage)
 		}
 	}
 	n := float64(len(ids))
@@ -190,7 +192,7 @@ func TestPyTorchTrainsOnExportedBatches(t *testing.T) {
 func groupJob(t *testing.T, d *model.Decoder, x *trace.Trajectory, folder string) []*peerJob {
 	t.Helper()
 	y := *x
-	y.ID, y.Calls = "other", slices.Clone(x.Calls)
+	y.ID, y.Reward, y.Calls = "other", -0.25, slices.Clone(x.Calls)
 	last := &y.Calls[len(y.Calls)-1]
 	last.Output = slices.Clone(last.Output)
 	last.Output[len(last.Output)-1] ^= 1
@@ -216,10 +218,6 @@ func exportJobs(t *testing.T, d *model.Decoder, b *export.Batch, path, folder st
 		j.Out = strings.TrimSuffix(path, ".safetensors") + "." + loss + "." + attention + ".out"
 		j.loss, j.gradients = ownLoss(t, d, b, loss)
 		jobs = append(jobs, j)
-	}
-	if !slices.Contains(b.Columns, "advantage") {
-		add("nll", "sdpa")
-		return jobs
 	}
 	for _, s := range b.Sequences {
 		for _, a := range s.Packed.Actions {

@@ -87,7 +87,14 @@ func findBundle(run, step string) (runDir, bundle string, err error) {
 	if _, err := strconv.Atoi(step); step != "" && err != nil {
 		if _, err := os.Stat(filepath.Join(step, "bundle.json")); err == nil {
 			folder, err := filepath.Abs(step)
-			return filepath.Dir(filepath.Dir(folder)), step, err
+			if err != nil {
+				return "", "", err
+			}
+			own := filepath.Dir(filepath.Dir(folder))
+			if _, err := os.Stat(filepath.Join(own, runFile)); err == nil {
+				run = own // else it was copied out of its run, which --run names
+			}
+			return run, step, nil
 		}
 		if _, err := os.Stat(filepath.Join(step, runFile)); err != nil {
 			return "", "", fmt.Errorf("%s is neither a step's number nor the folder of a bundle or a run", step)

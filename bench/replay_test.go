@@ -26,6 +26,10 @@ func TestReplayOfASmokeRun(t *testing.T) {
 			t.Errorf("replay %s:\n%s", arguments, out)
 		}
 	}
+	if err := os.CopyFS(filepath.Join(w.dir, "copy"), os.DirFS(filepath.Join(w.dir, run, "bundles/step-000001"))); err != nil {
+		t.Fatal(err)
+	}
+	w.mustBench("replay copy --run " + run)
 	var r train.ReplayReport
 	if err := json.Unmarshal([]byte(w.mustBench("replay 1 --json --run "+run)), &r); err != nil || len(r.Stages) != 12 || r.First != "" {
 		t.Errorf("%v, %d stages, first difference %q", err, len(r.Stages), r.First)

@@ -42,10 +42,11 @@ def log_probs(model, b, s, mask=float_mask):
 
 
 def ppo_loss(model, b, s, mask=float_mask, clip=0.2):
-    """The clipped surrogate of sequence s, summed over actions; its advantages are the rewards of the trajectories."""
+    """The clipped surrogate of sequence s, summed over actions. Without advantages in the file, the trajectories' rewards are taken."""
     new, actions = log_probs(model, b, s, mask)
     ratio = (new - b["action_log_prob"][actions]).exp()
-    advantage = b["trajectory_reward"].float()[b["action_trajectory"][actions].long()]
+    reward = b["trajectory_reward"].float()[b["action_trajectory"][actions].long()]
+    advantage = b["action_advantage"][actions] if "action_advantage" in b else reward
     return -torch.minimum(ratio * advantage, ratio.clamp(1 - clip, 1 + clip) * advantage).sum()
 
 

@@ -5,8 +5,7 @@
 
 JOBS.json is a list of {"batch", "model", "out": paths, "loss": "nll" or "ppo", "attention": "eager", "sdpa" or "flex_attention"};
 `out` then holds `loss` (a mean over actions) and `grad.NAME` of each weight, q, k, v and gate, up stacked as this project stores
-them. flex_attention has no backward pass on a CPU and gives the loss alone (TORCHDYNAMO_DISABLE=1 saves compiling it). For "ppo" the
-batch must have the column action_advantage.
+them. flex_attention has no backward pass on a CPU and gives the loss alone (TORCHDYNAMO_DISABLE=1 saves compiling it).
 """
 
 import importlib.util
@@ -44,9 +43,6 @@ def stacked(grads):
 def run(packed, job):
     batch = load_file(job["batch"])
     model = transformers.AutoModelForCausalLM.from_pretrained(job["model"], dtype=torch.float32, attn_implementation=job["attention"])
-    if job["loss"] == "ppo":
-        # The example takes one reward a trajectory; here each action has a number of its own.
-        batch["trajectory_reward"], batch["action_trajectory"] = batch["action_advantage"], torch.arange(len(batch["action_id"]))
     flex = job["attention"] == "flex_attention"
     mask = packed.block_mask if flex else packed.float_mask
     total = 0.0
