@@ -208,6 +208,53 @@ func groupJob(t *testing.T, d *model.Decoder, x *trace.Trajectory, folder string
 	return exportJobs(t, d, b, path, folder)
 }
 
+// Another program's forward pass on exported sequences gives the log-probs that the
+// sampler recorded call by call, in the aligned layout and in no flattened one.
+func TestTransformersGivesTheSamplersLogProbs(t *testing.T) {
+	python, w := peersPython(t), newWorkplace(t)
+	w.mustBench("eval --preset smoke --horizon q2,q8 --tasks 4 --timed-tasks 0 --variants sft --policy sample --ledger jsonl")
+	student, err := filepath.Abs("../presets/mini/student")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var jobs []*peerJob
+	for _, layout := range []string{"aligned", "persistent", "mem1"} {
+		path := filepath.Join(w.dir, layout+".safetensors")
+		w.mustBench("export --ledger runs/smoke/eval/q8/sft/seed-0/ledger.jsonl --layout " + layout + " --out " + path)
+		jobs = append(jobs, &peerJob{name: layout, Batch: path, Model: student, Out: path + ".out", Loss: "nll", Attention: "sdpa"})
+	}
+	runPeers(t, python, w.dir, jobs)
+	for _, j := range jobs {
+		b, err := export.ReadSafetensors(j.Batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := torch.NewScope()
+		got, _, err := torch.ReadSafetensors(j.Out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var recorded []float32
+		for _, x := range b.Sequences {
+			recorded = append(recorded, x.Columns[export.LogProb]...)
+		}
+		differences := got["log_probs"].Float64s()
+		if len(differences) != len(recorded) || len(recorded) < 200 {
+			t.Fatalf("%s: %d log-probs of %d actions", j.name, len(differences), len(recorded))
+		}
+		for i, p := range recorded {
+			differences[i] = math.Abs(differences[i] - float64(p))
+		}
+		slices.Sort(differences)
+		p99 := differences[len(differences)*99/100]
+		t.Logf("%s: %d actions, p99 of the difference %.3g, largest %.3g", j.name, len(recorded), p99, differences[len(differences)-1])
+		if aligned := j.name == "aligned"; aligned != (p99 <= 1e-4) || !aligned && p99 < 1e-2 {
+			t.Errorf("%s: p99 of the difference is %g", j.name, p99)
+		}
+		s.Close()
+	}
+}
+
 // exportJobs are the peer's jobs of one batch, with our own numbers.
 func exportJobs(t *testing.T, d *model.Decoder, b *export.Batch, path, folder string) []*peerJob {
 	t.Helper()
@@ -268,8 +315,8 @@ func comparePeer(t *testing.T, j *peerJob) {
 	if j.Attention == "flex_attention" {
 		return
 	}
-	if len(got)-1 != len(j.gradients) {
-		t.Errorf("%s: gradients of %d weights, ours of %d", j.name, len(got)-1, len(j.gradients))
+	if n := len(got) - 2; n != len(j.gradients) {
+		t.Errorf("%s: gradients of %d weights, ours of %d", j.name, n, len(j.gradients))
 	}
 	worst, distance, norm := 0.0, 0.0, 0.0
 	for name, own := range j.gradients {

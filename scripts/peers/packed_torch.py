@@ -4,8 +4,8 @@
     packed_torch.py JOBS.json
 
 JOBS.json is a list of {"batch", "model", "out": paths, "loss": "nll" or "ppo", "attention": "eager", "sdpa" or "flex_attention"};
-`out` then holds `loss` (a mean over actions) and `grad.NAME` of each weight, q, k, v and gate, up stacked as this project stores
-them. flex_attention has no backward pass on a CPU and gives the loss alone (TORCHDYNAMO_DISABLE=1 saves compiling it).
+`out` then holds `log_probs` of all actions (for "nll"), `loss` (a mean over them) and `grad.NAME` of each weight, q, k, v and gate, up stacked as
+this project stores them. flex_attention has no backward pass on a CPU and gives the loss alone (TORCHDYNAMO_DISABLE=1 saves compiling it).
 """
 
 import importlib.util
@@ -45,19 +45,21 @@ def run(packed, job):
     model = transformers.AutoModelForCausalLM.from_pretrained(job["model"], dtype=torch.float32, attn_implementation=job["attention"])
     flex = job["attention"] == "flex_attention"
     mask = packed.block_mask if flex else packed.float_mask
-    total = 0.0
+    total, log_probs = 0.0, []
     with torch.set_grad_enabled(not flex):
         for s in range(len(batch["prefix_lengths"])):
             if job["loss"] == "ppo":
                 loss = packed.ppo_loss(model, batch, s, mask)
             else:
-                loss = -packed.log_probs(model, batch, s, mask)[0].sum()
+                log_probs.append(packed.log_probs(model, batch, s, mask)[0])
+                loss = -log_probs[-1].sum()
             loss = loss / len(batch["action_id"])
             if not flex:
                 loss.backward()
             total += loss.item()
     grads = stacked({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
-    save_file({"loss": torch.tensor(total, dtype=torch.float64), **{f"grad.{name}": g.contiguous() for name, g in grads.items()}}, job["out"])
+    log_probs = torch.cat(log_probs).detach() if log_probs else torch.empty(0)
+    save_file({"loss": torch.tensor(total, dtype=torch.float64), "log_probs": log_probs, **{f"grad.{name}": g.contiguous() for name, g in grads.items()}}, job["out"])
     print(f"{job['attention']}: {job['loss']} {total:.8g}, gradients of {len(grads)} weights")
 
 
