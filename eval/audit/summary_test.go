@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -27,5 +28,30 @@ func TestFigures(t *testing.T) {
 	}
 	if !clipped(0, math.NaN(), .2) || clipped(math.Log(1.19), 0, .2) || !clipped(math.Log(1.21), 0, .2) || !clipped(math.Log(0.79), 0, .2) {
 		t.Error("clips are off")
+	}
+}
+
+// TestJudge breaks one condition at a time, at its limit and beyond.
+func TestJudge(t *testing.T) {
+	good := LayoutReport{Tokens: 200, P99: 1e-4, Max: 5}
+	for _, c := range []struct {
+		spoil func(*LayoutReport)
+		want  string // "" passes
+	}{
+		{func(*LayoutReport) {}, ""},
+		{func(l *LayoutReport) { l.P99 = 1.01e-4 }, "p99 0.000101 above 0.0001"},
+		{func(l *LayoutReport) { l.P99 = math.Inf(1) }, "p99 +Inf above 0.0001"},
+		{func(l *LayoutReport) { l.Flips = 1 }, "1 top-1 flips"},
+		{func(l *LayoutReport) { l.FalseClips = 1 }, "1 false clips"},
+		{func(l *LayoutReport) { l.Spurious = 1 }, "1 actions that were not sampled"},
+		{func(l *LayoutReport) { l.Missing = 1 }, "1 sampled tokens that are no actions"},
+		{func(l *LayoutReport) { l.Tokens, l.P99 = 0, math.NaN() }, "nothing was compared"},
+	} {
+		l := good
+		c.spoil(&l)
+		l.judge(1e-4)
+		if got := strings.Join(l.Reasons, ", "); got != c.want || l.Pass != (c.want == "") {
+			t.Errorf("pass %v, %q, want %q", l.Pass, got, c.want)
+		}
 	}
 }
