@@ -164,7 +164,11 @@ func (o auditRCEOptions) print(w io.Writer, r *audit.Report) error {
 	}
 	for _, l := range r.All() {
 		if !l.Pass && len(l.Failures) > 0 {
-			fmt.Fprintf(w, "\n%s fails in %d calls; the first: %s\n", l.Name, len(l.Failures), l.Failures[0])
+			what := "calls"
+			if l.Failures[0].Call < 0 { // a wrong mask, once a trajectory
+				what = "trajectories"
+			}
+			fmt.Fprintf(w, "\n%s fails in %d %s; the first: %s\n", l.Name, len(l.Failures), what, l.Failures[0])
 		}
 	}
 	return nil

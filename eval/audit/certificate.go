@@ -57,7 +57,7 @@ type Ledger struct {
 // CertifiedLayout is a layout's line with its parts and what fails in it.
 type CertifiedLayout struct {
 	Row
-	Role     string    `json:"role"` // "audited", "control", or "recorded"
+	Role     string    `json:"role"` // "audited", "control", "truth" or "recorded"
 	Spurious int       `json:"spurious"`
 	Missing  int       `json:"missing"`
 	States   int       `json:"other_states"` // tokens whose state differs structurally
@@ -66,7 +66,7 @@ type CertifiedLayout struct {
 	Before   Part      `json:"before_first_update"`
 	After    Part      `json:"after_first_update"`
 	Failures []Failure `json:"failures,omitempty"` // the first ones
-	Failed   int       `json:"failed_calls"`       // calls with a failing token
+	Failed   int       `json:"failed_calls"`       // calls with a failing token; of a wrong mask, trajectories
 }
 
 // failuresKept is how many explanations of a layout a certificate holds.
@@ -148,11 +148,17 @@ func (l *LayoutReport) Role(audited []string) string {
 			return "audited"
 		}
 	}
-	if l.Name == RecordedName {
+	switch l.Name {
+	case RecordedName:
 		return RecordedName
+	case FloorName:
+		return "truth" // in float32 compared with itself
 	}
-	return "control"
+	return roleControl
 }
+
+// roleControl is the role of a layout that is expected to fail.
+const roleControl = "control"
 
 // HashModel is the sha256 of a decoder's weights: for each parameter its name, its
 // shape and its values as float32, little-endian. It is the same for a checkpoint in

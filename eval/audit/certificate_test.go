@@ -59,6 +59,16 @@ func TestCertificate(t *testing.T) {
 	if len(back.Layouts) != 2 || back.Layouts[0]["role"] != "audited" || back.Layouts[1]["role"] != "control" || back.Layouts[1]["pass"] != false || !back.Pass || back.DType != "f32" {
 		t.Errorf("%s", data)
 	}
+	one := sampled(1)
+	one[0].Calls = one[0].Calls[:1]
+	alone, err := RCE(context.Background(), Options{Model: newModel(t, 7), Trajectories: one, Layouts: named(t, "aligned", "calls", "persistent")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := alone.Table([]string{"aligned"}).WriteText(&b); err != nil || !strings.Contains(b.String(), "the control persistent passes") || strings.Contains(b.String(), "control calls passes") {
+		t.Errorf("a control that cannot fail: %v\n%s", err, b.String())
+	}
 	if c, err := r.Certify([]string{"aligned", "persistent"}); err != nil || c.Pass {
 		t.Errorf("passes with a layout that does not: %v", err)
 	}

@@ -44,6 +44,11 @@ func (r *Report) Table(audited []string) *results.Table {
 	if r.Floor != nil {
 		t.Notes = append(t.Notes, fmt.Sprintf("floor: calls alone in %s against calls alone in f32. f32 certifies; %s shows what it does beside its floor.", r.DType, r.DType))
 	}
+	for _, l := range r.All() {
+		if l.Pass && l.Role(audited) == roleControl {
+			t.Notes = append(t.Notes, fmt.Sprintf("the control %s passes: these trajectories do not tell it from the truth.", l.Name))
+		}
+	}
 	if n := len(r.Incomparable); n > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("recorded: the log-probs of %d trajectories are not compared; the first: %s, %s", n, r.Incomparable[0].ID, r.Incomparable[0].Reason))
 	}
