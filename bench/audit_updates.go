@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ type auditUpdatesOptions struct {
 	Tolerance            float64 `flag:"tolerance" help:"largest 99th percentile of |Δ log-prob| that passes, in nats"`
 	ClipEpsilon          float64 `flag:"clip-epsilon" help:"a ratio outside 1 ± this is a false PPO clip"`
 	GradientTrajectories int     `flag:"gradient-trajectories" help:"how many of an update's first trajectories the gradient error is over; 0: none, -1: all"`
-	Certificate          string  `flag:"certificate" help:"JSON file that the figures are written to, with command, settings, hashes, commit and machine; the table stands beside it in .md"`
+	Certificate          string  `flag:"certificate" help:"JSON file that the figures are written to, with command, settings, hashes, commit and machine"`
 	JSON                 bool    `flag:"json" help:"print the updates as JSON on standard output instead of a table"`
 	Device               string  `flag:"device" help:"where the model runs: cpu, cuda or cuda:N"`
 }
@@ -75,16 +76,13 @@ it carries over, not how good the update is.`,
 		Example: `  bench audit updates
   bench audit updates --update window:1,window:2,window:4 --horizon q8
   bench audit updates --preset small --trajectories 4
-  bench audit updates --certificate results/audit/updates.json`,
+  bench audit updates --certificate updates.json`,
 	}, &o, &o.Preset, defaults, func(cmd *cobra.Command, _ []string) error {
 		return runAuditUpdates(cmd.Context(), cmd.OutOrStdout(), o)
 	})
 }
 
 func runAuditUpdates(ctx context.Context, w io.Writer, o auditUpdatesOptions) error {
-	if o.Certificate != "" && filepath.Ext(o.Certificate) != ".json" {
-		return fmt.Errorf("--certificate %s: want a name that ends in .json", o.Certificate)
-	}
 	compute := train.Compute{Device: o.Device, DType: train.Float32}
 	if err := startTorch(o.Threads); err != nil {
 		return err
@@ -137,6 +135,9 @@ func (o auditUpdatesOptions) rollouts(ctx context.Context, c train.Compute) (*au
 		if updates[i], err = agent.UpdateNamed(name); err != nil {
 			return nil, nil, err
 		}
+	}
+	if o.Trajectories < 1 {
+		return nil, nil, fmt.Errorf("trajectories is %d, want 1 or more of each update", o.Trajectories)
 	}
 	in, e, tasks, err := o.prepare(ctx, c.Trained())
 	if err != nil {
@@ -245,7 +246,7 @@ type updatesCertificate struct {
 	Manifest  *results.Manifest `json:"manifest"`
 }
 
-// certify writes the figures and the table to files.
+// certify writes the figures to a file.
 func (o auditUpdatesOptions) certify(in *auditInput, reports []*audit.UpdateReport, m *results.Manifest) error {
 	if o.Certificate == "" {
 		return nil
@@ -267,14 +268,8 @@ func (o auditUpdatesOptions) certify(in *auditInput, reports []*audit.UpdateRepo
 		c.Pass = c.Pass && r.Verdict() == nil
 	}
 	m.Ended = time.Now().UTC()
-	if err := results.WriteJSON(o.Certificate, c); err != nil {
+	if err := os.MkdirAll(filepath.Dir(o.Certificate), 0o755); err != nil {
 		return err
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "`%s`\n\nCommit %s, %s, %s. The figures with settings and hashes: %s.\n\n",
-		commandLine(), m.Commit, m.Libtorch, m.Machine.CPU, filepath.Base(o.Certificate))
-	if err := audit.UpdatesTable(reports).WriteMarkdown(&b); err != nil {
-		return err
-	}
-	return results.WriteFile(strings.TrimSuffix(o.Certificate, ".json")+".md", []byte(b.String()))
+	return results.WriteJSON(o.Certificate, c)
 }
