@@ -124,7 +124,7 @@ type UpdateRow struct {
 	Trajectories   int               `json:"trajectories"` // compared; those that no layout takes are left out
 	Calls          int               `json:"calls"`
 	Tokens         int               `json:"tokens"` // sampled
-	ContextMean    float64           `json:"context_mean"`
+	ContextMean    Number            `json:"context_mean"`
 	ContextMax     int               `json:"context_max"`
 	ContextByCall  []float64         `json:"context_by_call"`
 	StoredTokens   int               `json:"stored_tokens"`   // packed
@@ -150,7 +150,7 @@ func (r *UpdateReport) Row() UpdateRow {
 	l, control := r.RCE.Named(updateLayout), r.RCE.Named(updateControl)
 	return UpdateRow{
 		Update: r.Update, Paper: r.PaperName(), Trajectories: len(r.RCE.Trajectories), Calls: r.Calls, Tokens: l.Tokens,
-		ContextMean: r.ContextMean, ContextMax: r.ContextMax, ContextByCall: r.ContextByCall,
+		ContextMean: Number(r.ContextMean), ContextMax: r.ContextMax, ContextByCall: r.ContextByCall,
 		StoredTokens: r.Stats.StoredTokens, SeparateTokens: r.Stats.SeparateTokens,
 		P50: Number(l.P50), P99: Number(l.P99), Max: Number(l.Max), Flips: l.Flips, FalseClips: l.FalseClips,
 		MaxDLogit: Number(l.MaxDLogit), GradError: Number(l.GradError),
@@ -218,7 +218,7 @@ func (r *UpdateReport) line() []results.Cell {
 	}
 	return []results.Cell{
 		results.Text(row.Update), results.Text(paper), results.Text(row.Calls), results.Text(row.Tokens),
-		fixed(row.ContextMean, "%.1f"), results.Text(row.ContextMax), results.Text(row.StoredTokens), results.Text(row.SeparateTokens),
+		fixed(r.ContextMean, "%.1f"), results.Text(row.ContextMax), results.Text(row.StoredTokens), results.Text(row.SeparateTokens),
 		nats(float64(row.P50)), nats(float64(row.P99)), nats(float64(row.Max)), results.Text(row.Flips), nats(float64(row.MaxDLogit)), nats(float64(row.GradError)),
 		nats(float64(row.ControlP99)), results.Text(row.ControlFlips), fixed(r.EM, "%.3f"), fixed(r.F1, "%.3f"), {Text: pass, Values: []any{row.Pass}},
 	}
