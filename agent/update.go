@@ -25,8 +25,8 @@ type Segment struct {
 // goroutines.
 //
 // The paper names five: full response retention, suffix retention, summary
-// replacement, sliding window and retrieval refresh. It does not define them; what
-// we take each for stands at its type.
+// replacement, sliding window and retrieval refresh. Its definitions were not at hand:
+// what we take each for stands at its type, and is our choice.
 type Update interface {
 	// Name is what stands in trace.Trajectory.Agent, parameters included; of the
 	// rules here, [UpdateNamed] takes it.

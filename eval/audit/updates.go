@@ -180,7 +180,7 @@ func UpdatesTable(reports []*UpdateReport) *results.Table {
 		"pass: "+reports[0].RCE.Rule()+".",
 		"context: mean tokens a call saw, the prefix included; stored: tokens of the compiled sequences; separate: of one row a call.",
 		"persistent: the flattened history, the control; it is the calls themselves where everything is kept.",
-		"published: all five updates of T4 pass at the floor ("+results.PublishedSource+"; which tokens they keep is not stated there, see agent's Update).",
+		"published: all five updates of T4 pass at the floor ("+results.PublishedSource+"; what we take each for is our choice, see agent's Update).",
 	)
 	for _, r := range reports {
 		note := r.Update + ": " + ends(r.Ends)
