@@ -25,7 +25,7 @@ func (d *Decoder) layoutTensors(l *layout) *layoutTensors {
 	t := &layoutTensors{back: d.ints(l.back)}
 	for i := range l.groups {
 		g := &l.groups[i]
-		gt := groupTensors{rows: int64(g.rows), queries: d.ints(g.queries), causal: g.prefix == 0}
+		gt := groupTensors{rows: int64(g.rows), queries: d.ints(g.queries), causal: g.prefix == 0 && g.visible == nil}
 		if g.prefix > 0 || l.past > 0 {
 			gt.keys = d.ints(g.keys)
 		}
@@ -45,6 +45,9 @@ func (d *Decoder) layoutTensors(l *layout) *layoutTensors {
 func (d *Decoder) mask(g *group) *torch.Tensor {
 	s := torch.NewScope()
 	defer s.Close()
+	if g.visible != nil {
+		return s.Keep(d.onDevice(denseMask(g.visible).To(d.maskType())))
+	}
 	places := d.onDevice(torch.Arange(int64(g.prefix + g.own)))
 	own := d.onDevice(torch.ArangeStep(int64(g.prefix), int64(g.prefix+g.own), 1))
 	hidden := places.Unsqueeze(0).Gt(own.Unsqueeze(1)).Unsqueeze(0) // (1, C, P+C): later tokens of the row
@@ -53,12 +56,16 @@ func (d *Decoder) mask(g *group) *torch.Tensor {
 		unused := places.Unsqueeze(0).Ge(lengths).LogicalAnd(places.LtScalar(float64(g.prefix)).Unsqueeze(0)) // (R, P+C)
 		hidden = hidden.LogicalOr(unused.Unsqueeze(1))
 	}
-	kind := torch.Float32
-	if fusedAttention {
-		kind = d.compute()
-	}
-	mask := d.zeros(kind, hidden.Shape()...).MaskedFill(hidden, math.Inf(-1))
+	mask := d.zeros(d.maskType(), hidden.Shape()...).MaskedFill(hidden, math.Inf(-1))
 	return s.Keep(mask.Unsqueeze(1))
+}
+
+// maskType is the type that the attention takes its mask in.
+func (d *Decoder) maskType() torch.DType {
+	if fusedAttention {
+		return d.compute()
+	}
+	return torch.Float32
 }
 
 // attention gathers the group's rows from q (N, H, E), k and v (N, K, E) and

@@ -11,6 +11,10 @@ type ForwardOptions struct {
 	// layers again, one at a time (gradient checkpointing, arXiv 1604.06174): the
 	// activations of one layer in memory instead of all, for one more forward pass.
 	CheckpointLayers bool
+	// DenseMask gives each sequence to the attention whole, under a mask of the
+	// square of its length: the slow reference that the speed of blocks is measured
+	// against.
+	DenseMask bool
 }
 
 // Forward is a forward pass cut at the hidden states: losses are taken on
@@ -35,6 +39,9 @@ func (d *Decoder) Forward(batch []*align.Packed, o ForwardOptions) *Forward {
 	s := torch.NewScope()
 	defer s.Close()
 	l, pick := layActions("forward", batch)
+	if o.DenseMask {
+		l.dense(batch)
+	}
 	f := &Forward{decoder: d, pass: d.newPass(l, pick, nil)}
 	if o.CheckpointLayers {
 		torch.NoGrad(f.runCheckpointed)

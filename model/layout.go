@@ -28,6 +28,8 @@ type group struct {
 	queries           []int64 // (R, C): flat tokens; a padded place repeats the row's last
 	keys              []int64 // (R, P+C)
 	prefixLengths     []int64 // R: the prefix places in use
+
+	visible *align.Packed // one whole sequence under a dense mask: see dense.go
 }
 
 // span is one attention row before grouping: flat tokens [start, start+length)
