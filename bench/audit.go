@@ -12,6 +12,6 @@ wrong action masks do to the gradient.`,
 		Example: `  bench audit rce --controls
   bench audit rce --ledger runs/small/eval/q2/sft/seed-0/ledger.jsonl --certificate rce.json`,
 	}
-	cmd.AddCommand(newAuditRCE(), newAuditTeacher(), newAuditMasks(), newAuditUpdates())
+	cmd.AddCommand(newAuditRCE(), newAuditTeacher(), newAuditMasks(), newAuditUpdates(), newAuditSpeed())
 	return cmd
 }

@@ -17,14 +17,14 @@ import (
 
 // SpeedOptions says what Speed measures.
 type SpeedOptions struct {
-	Model         *model.Decoder // float32 on the CPU, with gradients
-	Shape         SpeedShape
-	Rounds        int     // timed; each goes over all ways
-	Warmup        int     // rounds before them
-	Tolerance     float64 // of losses and gradients, relative; 0: 1e-5
-	Clip          float64 // of the surrogate; 0: DefaultClipEpsilon
-	Seed          uint64
-	CheckpointAll bool // gradient checkpointing in all ways
+	Model      *model.Decoder // float32 on the CPU, with gradients
+	Shape      SpeedShape
+	Rounds     int     // timed; each goes over all ways
+	Warmup     int     // rounds before them
+	Tolerance  float64 // of losses and gradients, relative; 0: 1e-5
+	Clip       float64 // of the surrogate; 0: DefaultClipEpsilon
+	Seed       uint64
+	Checkpoint bool // gradient checkpointing, in all ways
 }
 
 // SpeedWay is one way's part of a result.
@@ -144,7 +144,7 @@ func logProbs(d *model.Decoder, p *align.Packed) (out []float32) {
 func (r *speedRun) update(way string) (loss float64) {
 	s := torch.NewScope()
 	defer s.Close()
-	f := r.o.Model.Forward(r.batch[way], model.ForwardOptions{CheckpointLayers: r.o.CheckpointAll, DenseMask: way == SpeedDense})
+	f := r.o.Model.Forward(r.batch[way], model.ForwardOptions{CheckpointLayers: r.o.Checkpoint, DenseMask: way == SpeedDense})
 	return train.Compute{Device: "cpu", DType: train.Float32}.BackwardClipped(r.o.Model, f, r.loss)
 }
 
