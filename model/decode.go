@@ -26,11 +26,22 @@ func (d *Decoder) decodeStep(c *cache, ids []int64, places []int) *torch.Tensor 
 	}
 	x := d.cast(torch.Embedding(d.embed, d.ints(ids))) // (rows, D)
 	for i := range d.layers {
-		w := d.layer(i)
-		x = x.Add(d.attendCache(w, i, x, &step))
-		x = x.Add(d.feedForward(w, x))
+		d.decodeLayer(i, x, &step)
 	}
 	return s.Keep(d.Logits(d.finalNorm(x)))
+}
+
+// decodeLayer adds what layer i makes of x (rows, D) to it. Each half frees what it
+// made, so that memory still in the processor's cache is used again.
+func (d *Decoder) decodeLayer(i int, x *torch.Tensor, step *decodeInputs) {
+	w := d.layer(i)
+	add := func(f func() *torch.Tensor) {
+		s := torch.NewScope()
+		defer s.Close()
+		x.Add_(f(), 1)
+	}
+	add(func() *torch.Tensor { return d.attendCache(w, i, x, step) })
+	add(func() *torch.Tensor { return d.feedForward(w, x) })
 }
 
 // decodeInputs is what all layers of a decode step share.

@@ -37,13 +37,13 @@ func (t *Tensor) Linear(weight, bias *Tensor) *Tensor {
 	return opLinear.one(tn(t), tn(weight), tn(bias))
 }
 
-// linearRowsMax is the most rows for which LinearRows is faster than Linear.
-const linearRowsMax = 256
+// The rows for which LinearRows is faster than Linear. Fewer cost nothing but reading the weight in either.
+const linearRowsMin, linearRowsMax = 4, 256
 
-// LinearRows is Linear of t (rows, in) without gradients, fast for few rows on the CPU, and then with results for a row that do not
-// depend on the other rows. Where it has nothing better it is Linear itself.
+// LinearRows is Linear of t (rows, in) without gradients, on the CPU faster for 4 to 256 rows, and then with results for a row that
+// do not depend on the other rows. Where it has nothing better it is Linear itself.
 func (t *Tensor) LinearRows(weight, bias *Tensor) *Tensor {
-	if t.Dim(0) <= linearRowsMax {
+	if n := t.Dim(0); linearRowsMin <= n && n <= linearRowsMax {
 		if y := t.linearRows(weight, bias, 0); y != nil {
 			return y
 		}

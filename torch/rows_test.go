@@ -70,13 +70,13 @@ func TestLinearRowsAlone(t *testing.T) {
 func TestLinearRowsElse(t *testing.T) {
 	s := NewScope()
 	defer s.Close()
-	x, w := Randn(3, 64), Randn(64, 64)
+	x, w := Randn(5, 64), Randn(64, 64)
 	for name, c := range map[string][3]*Tensor{
-		"odd width":         {Randn(3, 30), Randn(64, 30), nil},
+		"odd width":         {Randn(5, 30), Randn(64, 30), nil},
 		"few outputs":       {x, Randn(47, 64), nil},
 		"other type":        {x.To(BFloat16), w.To(BFloat16), nil},
 		"transposed weight": {x, w.Transpose(0, 1), nil},
-		"transposed rows":   {Randn(64, 3).Transpose(0, 1), w, nil},
+		"transposed rows":   {Randn(64, 5).Transpose(0, 1), w, nil},
 		"no rows":           {x.Narrow(0, 0, 0), w, nil},
 		"gradient":          {x, Randn(64, 64).RequiresGrad_(true), nil},
 		"three dimensions":  {Randn(2, 3, 64), w, nil},
