@@ -12,6 +12,6 @@ wrong action masks do to the gradient.`,
 		Example: `  bench audit rce --controls
   bench audit rce --ledger runs/small/eval/q2/sft/seed-0/ledger.jsonl --certificate rce.json`,
 	}
-	cmd.AddCommand(newAuditRCE(), newAuditTeacher(), newAuditMasks(), newAuditUpdates(), newAuditSpeed())
+	cmd.AddCommand(newAuditRCE(), newAuditTeacher(), newAuditMasks(), newAuditLedger(), newAuditUpdates(), newAuditSpeed())
 	return cmd
 }
