@@ -9,23 +9,23 @@ import (
 
 // layoutTensors holds a layout's index tensors, made once for all layers.
 type layoutTensors struct {
-	back   *torch.Tensor // (N)
+	back   *torch.Tensor // (N); nil where the groups' outputs are in order
 	groups []groupTensors
 }
 
 // groupTensors is a group's part of layoutTensors.
 type groupTensors struct {
 	rows          int64
-	queries, keys *torch.Tensor // (R*C), (R*(P+C)); keys is nil where it would equal queries
+	queries, keys *torch.Tensor // (R*C), (R*(P+C)); nil where it would be 0 to N-1, or equal to queries
 	mask          *torch.Tensor // (1 or R, 1, C, P+C); nil where the fused operator needs none
 	causal        bool          // no prefix: the mask is the plain causal one
 }
 
 func (d *Decoder) layoutTensors(l *layout) *layoutTensors {
-	t := &layoutTensors{back: d.ints(l.back)}
+	t := &layoutTensors{}
 	for i := range l.groups {
 		g := &l.groups[i]
-		gt := groupTensors{rows: int64(g.rows), queries: d.ints(g.queries), causal: g.prefix == 0 && g.visible == nil}
+		gt := groupTensors{rows: int64(g.rows), queries: d.order(l, g.queries), causal: g.prefix == 0 && g.visible == nil}
 		if g.prefix > 0 || l.past > 0 {
 			gt.keys = d.ints(g.keys)
 		}
@@ -34,7 +34,24 @@ func (d *Decoder) layoutTensors(l *layout) *layoutTensors {
 		}
 		t.groups = append(t.groups, gt)
 	}
+	if len(t.groups) > 1 || t.groups[0].queries != nil {
+		t.back = d.ints(l.back)
+	}
 	return t
+}
+
+// order is a group's queries on the device, nil where they are all flat tokens in their
+// order: rows of one length need no gathering.
+func (d *Decoder) order(l *layout, index []int64) *torch.Tensor {
+	if len(index) != len(l.ids) {
+		return d.ints(index)
+	}
+	for i, v := range index {
+		if v != int64(i) {
+			return d.ints(index)
+		}
+	}
+	return nil
 }
 
 // mask is the additive mask of a group, (1 or R, 1, C, P+C): 0 where a query sees
@@ -106,5 +123,8 @@ func composedAttention(q, k, v, mask *torch.Tensor) *torch.Tensor {
 
 // gather is rows of x (N, heads, E) as (R, heads, places, E).
 func (g *groupTensors) gather(x, index *torch.Tensor) *torch.Tensor {
-	return x.IndexSelect(0, index).View(g.rows, -1, x.Dim(1), x.Dim(2)).Transpose(1, 2)
+	if index != nil {
+		x = x.IndexSelect(0, index)
+	}
+	return x.View(g.rows, -1, x.Dim(1), x.Dim(2)).Transpose(1, 2)
 }

@@ -114,7 +114,7 @@ func (d *Decoder) project(w *layer, x *torch.Tensor, r rotation) (q, k, v *torch
 }
 
 // attend is the attention of layer i, projected back to the residual stream,
-// at the tokens that back selects.
+// at the tokens that back selects; nil: all, in their order.
 func (d *Decoder) attend(w *layer, i int, x *torch.Tensor, p *pass, back *torch.Tensor) *torch.Tensor {
 	q, k, v := d.project(w, x, p.rotation)
 	if p.cached != nil {
@@ -130,5 +130,8 @@ func (d *Decoder) attend(w *layer, i int, x *torch.Tensor, p *pass, back *torch.
 	if len(outs) > 1 {
 		all = torch.Cat(outs, 0)
 	}
-	return d.linear(all.IndexSelect(0, back), w.out, w.outBias)
+	if back != nil {
+		all = all.IndexSelect(0, back)
+	}
+	return d.linear(all, w.out, w.outBias)
 }

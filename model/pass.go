@@ -10,7 +10,7 @@ type pass struct {
 	pick     *torch.Tensor // (A): the flat tokens whose hidden states are asked for
 	rotation rotation
 	index    *layoutTensors
-	backPick *torch.Tensor // (A): index.back at pick
+	backPick *torch.Tensor // (A): index.back at pick, which may be pick itself
 	cached   cached        // nil: all keys are the flat tokens'
 }
 
@@ -28,13 +28,19 @@ func (d *Decoder) newPass(l *layout, pick []int64, c cached) *pass {
 		ids: d.ints(l.ids), pick: d.ints(pick), rotation: d.rotation(l.positions),
 		index: d.layoutTensors(l), cached: c,
 	}
-	p.backPick = p.index.back.IndexSelect(0, p.pick)
+	p.backPick = p.pick
+	if p.index.back != nil {
+		p.backPick = p.index.back.IndexSelect(0, p.pick)
+	}
 	return p
 }
 
 // tensors lists what the pass holds.
 func (p *pass) tensors() []*torch.Tensor {
-	list := []*torch.Tensor{p.ids, p.pick, p.backPick, p.rotation.cos, p.rotation.sin, p.index.back}
+	list := []*torch.Tensor{p.ids, p.pick, p.rotation.cos, p.rotation.sin}
+	if p.index.back != nil {
+		list = append(list, p.backPick, p.index.back)
+	}
 	for _, g := range p.index.groups {
 		for _, t := range []*torch.Tensor{g.queries, g.keys, g.mask} {
 			if t != nil {

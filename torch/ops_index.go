@@ -25,6 +25,7 @@ var (
 	opAddScalar_  = op("aten::add_.Scalar")
 	opAddcmul_    = op("aten::addcmul_")
 	opAddcdiv_    = op("aten::addcdiv_")
+	opExp_        = op("aten::exp_")
 	opNormal_     = op("aten::normal_")
 	opUniform_    = op("aten::uniform_")
 )
@@ -115,6 +116,9 @@ func (t *Tensor) MulScalar_(v float64) *Tensor { return opMulScalar_.in(t, tn(t)
 
 // AddScalar_ adds v to t.
 func (t *Tensor) AddScalar_(v float64) *Tensor { return opAddScalar_.in(t, tn(t), sc(v)) }
+
+// Exp_ raises e to t.
+func (t *Tensor) Exp_() *Tensor { return opExp_.in(t, tn(t)) }
 
 // Addcmul_ adds v*a*b to t.
 func (t *Tensor) Addcmul_(a, b *Tensor, v float64) *Tensor {

@@ -50,9 +50,9 @@ INLINE void block(const float* w, const Rows& r, const char* ahead, vec* out) {
   int64_t one = r.in, three = 3 * r.in;
   asm("" : "+r"(one), "+r"(three));  // or the compiler makes an induction variable of each row and step, and spills them
   for (int64_t k = 0; k < r.in; k += kStep) {
-    UNROLL for (int i = 0; i < R * kStep; i += 16) __builtin_prefetch(ahead + 4 * i, 0, 2);
     ahead += 4 * R * kStep;
     UNROLL for (int j = 0; j < kStep; j++) {
+      UNROLL for (int l = j * R / kStep; l < (j + 1) * R / kStep; l++) __builtin_prefetch(ahead - 64 * R + 64 * l, 0, 2);
       UNROLL for (int i = 0; i < R; i++) {
         const float* p = at[i / G] + j;
         float value = i % G == 0 ? p[0] : i % G == 1 ? p[one] : i % G == 2 ? p[2 * one] : p[three];
