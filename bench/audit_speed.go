@@ -81,13 +81,18 @@ func speedModel(name string, seed uint64) (*model.Decoder, error) {
 			RMSNormEps: 1e-5, RopeTheta: 10000, TieWordEmbeddings: true,
 		}, seed)
 	}
+	known := []string{shape8x384}
 	for _, p := range published {
 		if p.name == name {
 			return model.New(p.config, seed)
 		}
+		known = append(known, p.name)
 	}
 	d, _, err := loadAudited(&name, model.Placement{})
-	return d, err
+	if err != nil {
+		return nil, fmt.Errorf("%w (shapes with random weights: %s)", err, strings.Join(known, ", "))
+	}
+	return d, nil
 }
 
 // shapes are the combinations of the options' lists.

@@ -93,32 +93,31 @@ func (g *groupTensors) attention(q, k, v *torch.Tensor) *torch.Tensor {
 	if keys == nil {
 		keys = g.queries
 	}
-	repeat := q.Dim(1) / k.Dim(1)
 	q, k, v = g.gather(q, g.queries), g.gather(k, keys), g.gather(v, keys)
-	if fusedAttention && g.causal {
-		return torch.GroupedAttention(q, k, v, nil, true).Transpose(1, 2)
+	if !fusedAttention {
+		return composedAttention(q, k, v, g.mask)
 	}
-	if repeat > 1 {
+	// On a GPU no fused kernel takes both a mask and grouped heads.
+	if repeat := q.Dim(1) / k.Dim(1); repeat > 1 && !g.causal && q.Device() != "cpu" {
 		k, v = k.RepeatInterleave(repeat, 1), v.RepeatInterleave(repeat, 1)
 	}
-	if fusedAttention {
-		return torch.ScaledDotProductAttention(q, k, v, g.mask, false).Transpose(1, 2)
-	}
-	return composedAttention(q, k, v, g.mask).Transpose(1, 2)
+	return torch.GroupedAttention(q, k, v, g.mask, g.causal).Transpose(1, 2)
 }
 
 // fusedAttention tells whether libtorch has an attention operator of its own, as it has from 2.0.
 var fusedAttention = !strings.HasPrefix(torch.Version(), "1.")
 
-// composedAttention is softmax(q k' / sqrt(E) + mask) v over (R, H, places, E),
-// with the mask (1 or R, 1, C, P+C) added in place.
+// composedAttention is softmax(q k' / sqrt(E) + mask) v, (R, C, H, E), of q (R, H, C, E)
+// and k, v (R, K, S, E), with the mask (1 or R, 1, C, S) added in place. The query
+// heads that share a key head stand in one product, so that no key is repeated.
 func composedAttention(q, k, v, mask *torch.Tensor) *torch.Tensor {
-	rows, heads, size := q.Dim(0), q.Dim(1), q.Dim(3)
-	flat := func(x *torch.Tensor) *torch.Tensor { return x.Reshape(rows*heads, -1, size) }
+	rows, heads, own, size := q.Dim(0), q.Dim(1), q.Dim(2), q.Dim(3)
+	kv, keys := k.Dim(1), k.Dim(2)
+	repeat := heads / kv
+	flat := func(x *torch.Tensor) *torch.Tensor { return x.Reshape(rows*kv, -1, size) }
 	scores := flat(q.MulScalar(1 / math.Sqrt(float64(size)))).Bmm(flat(k).Transpose(1, 2)).To(torch.Float32)
-	own, keys := scores.Dim(1), scores.Dim(2)
-	weights := scores.View(rows, heads, own, keys).Add_(mask, 1).Softmax(-1).To(v.DType())
-	return weights.View(rows*heads, own, keys).Bmm(flat(v)).View(rows, heads, own, size)
+	weights := scores.View(rows, kv, repeat, own, keys).Add_(mask.Unsqueeze(1), 1).Softmax(-1).To(v.DType())
+	return weights.View(rows*kv, repeat*own, keys).Bmm(flat(v)).View(rows, heads, own, size).Transpose(1, 2)
 }
 
 // gather is rows of x (N, heads, E) as (R, heads, places, E).
