@@ -27,6 +27,8 @@ type auditRCEOptions struct {
 	ClipEpsilon          float64  `flag:"clip-epsilon" help:"a ratio outside 1 ± this is a false PPO clip"`
 	GradientTrajectories int      `flag:"gradient-trajectories" help:"how many of the first trajectories the gradient error is over; 0: none, -1: all"`
 	Certificate          string   `flag:"certificate" help:"JSON file that the certificate is written to; in f32 alone"`
+	HTML                 string   `flag:"html" help:"HTML file that the audit is shown in, complete in itself; with --controls all layouts side by side"`
+	HTMLTrajectories     int      `flag:"html-trajectories" help:"how many trajectories the page shows token by token, those with the largest errors"`
 	JSON                 bool     `flag:"json" help:"print the layouts as JSON on standard output instead of tables"`
 	placing
 }
@@ -36,7 +38,7 @@ func newAuditRCE() *cobra.Command {
 	defaults := func() (err error) {
 		o = auditRCEOptions{
 			Layout: []string{"aligned"}, Tolerance: audit.DefaultTolerance, ClipEpsilon: audit.DefaultClipEpsilon,
-			GradientTrajectories: -1, placing: placing{"cpu", train.Float32}, auditSource: auditSource{Preset: o.Preset},
+			GradientTrajectories: -1, HTMLTrajectories: 4, placing: placing{"cpu", train.Float32}, auditSource: auditSource{Preset: o.Preset},
 		}
 		if o.Preset == presetSmall { // minutes a trajectory
 			o.GradientTrajectories = 4
@@ -61,6 +63,7 @@ tolerance: the report then shows the layouts beside that floor, and nothing is c
 
 The trajectories are those of --ledger or --runs, else fresh rollouts of the preset.`,
 		Example: `  bench audit rce --controls --certificate rce.json
+  bench audit rce --controls --html rce.html
   bench audit rce --ledger runs/small/eval/q2/sft/seed-0/ledger.jsonl --trajectories 20
   bench audit rce --runs runs/mini/eval/q2/memopd/seed-0 --layout aligned,recorded --json
   bench audit rce --controls=persistent,mem1 --dtype bf16`,
@@ -139,7 +142,11 @@ func runAuditRCE(ctx context.Context, w io.Writer, o auditRCEOptions) error {
 	if err := o.print(w, report); err != nil {
 		return err
 	}
-	if err := o.certify(in, report, manifest); err != nil {
+	certificate, err := o.certify(in, report, manifest)
+	if err != nil {
+		return err
+	}
+	if err := o.show(in, report, layouts, certificate); err != nil {
 		return err
 	}
 	if err := report.Verdict(o.Layout); err != nil {
@@ -174,24 +181,28 @@ func (o auditRCEOptions) print(w io.Writer, r *audit.Report) error {
 	return nil
 }
 
-// certify writes the certificate, or says why there is none.
-func (o auditRCEOptions) certify(in *auditInput, r *audit.Report, m *results.Manifest) error {
+// certify makes the certificate where one is asked for, and writes it, or says why
+// there is none.
+func (o auditRCEOptions) certify(in *auditInput, r *audit.Report, m *results.Manifest) (*audit.Certificate, error) {
 	c, err := r.Certify(o.Layout)
 	if err != nil {
 		note("%v", err)
-		return nil
+		return nil, nil
 	}
-	if o.Certificate == "" {
-		return nil
+	if o.Certificate == "" && o.HTML == "" {
+		return nil, nil
 	}
 	if c.Model, err = audit.HashModel(in.model); err != nil {
-		return err
+		return nil, err
 	}
 	if c.Tokenizer, err = in.tokenizerHash(); err != nil {
-		return err
+		return nil, err
 	}
 	sum := sha256.Sum256(mustConfigJSON(&o))
 	c.Config, c.ModelFrom, c.LedgerFiles, c.Manifest = hex.EncodeToString(sum[:]), in.from, in.ledgers, m
 	m.Ended = time.Now().UTC()
-	return results.WriteJSON(o.Certificate, c)
+	if o.Certificate == "" {
+		return c, nil
+	}
+	return c, results.WriteJSON(o.Certificate, c)
 }

@@ -73,7 +73,7 @@
       const { data, fields } = this, at = data.segs[last(data.segs, place)], k = place - at[0];
       const [, , , , position, index, seen, extra, missing] = at;
       const action = this.action(place), set = (f, v) => { if (fields[f].textContent !== v) fields[f].textContent = v; };
-      const near = (from, to) => data.ids.slice(Math.max(0, from), Math.max(0, to)).map(text).join(Object.keys(texts).length ? "" : " ");
+      const near = (from, to) => data.ids.slice(Math.max(0, from), Math.max(0, to)).map(text).join(" ");
       this.range.value = place;
       this.range.setAttribute("aria-valuetext", `place ${place}: ${text(data.ids[place])}, ${what(at, place)}`);
       set("before", near(place - 12, place));

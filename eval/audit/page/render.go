@@ -24,7 +24,7 @@ var pageCSS string
 var pageJS string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"number": number, "count": count, "spread": spread, "share": share, "cell": cell, "at": at, "join": strings.Join,
+	"number": number, "count": count, "spread": spread, "tallied": tallied, "part": part, "cell": cell, "at": at, "join": strings.Join,
 }).Parse(pageHTML))
 
 // Write writes the page.
@@ -236,15 +236,20 @@ func p99(tokens []TokenError) float64 {
 	return list[max(0, int(math.Ceil(.99*float64(len(list))))-1)]
 }
 
-// share writes a count with its part of all.
-func share(n, of int) string {
+// tallied is a count, "–" where it was not made.
+func tallied(n int) string {
 	if n < 0 {
 		return "–"
 	}
-	if n == 0 || of == 0 {
-		return count(n)
+	return count(n)
+}
+
+// part is a count's part of all in percent, "" where there is none.
+func part(n, of int) string {
+	if n <= 0 || of <= 0 {
+		return ""
 	}
-	return fmt.Sprintf("%s (%s %%)", count(n), strconv.FormatFloat(100*float64(n)/float64(of), 'f', 1, 64))
+	return strconv.FormatFloat(100*float64(n)/float64(of), 'f', 1, 64) + " %"
 }
 
 // heatCell is a cell of the table by call.
@@ -286,7 +291,7 @@ func switches(shown []shownTrajectory) string {
 	for _, t := range shown {
 		fmt.Fprintf(&b, "body:has(#t-%d:checked) .t-%[1]d{display:block}\n", t.Number)
 		for _, v := range t.Views {
-			fmt.Fprintf(&b, ".t-%d:has(#l-%s:checked) .v-%[2]s{display:grid}.t-%[1]d:has(#l-%[2]s:checked) .lane%[3]d{opacity:1}\n", t.Number, v.Key, v.Number)
+			fmt.Fprintf(&b, ".t-%d:has(#l-%s:checked) .v-%[2]s{display:grid}.t-%[1]d:has(#l-%[2]s:checked) .lane%[3]d .label{font-weight:650;fill:var(--act)}\n", t.Number, v.Key, v.Number)
 		}
 	}
 	return b.String()

@@ -98,3 +98,10 @@ func figures(all []TokenError, call int) Figures {
 	f.P50 = f.P99 / 10
 	return f
 }
+
+// cfg is the size of a sample that is looked at.
+func cfg() aligntest.Config {
+	c := aligntest.Small()
+	c.MaxPrefix, c.MaxCalls, c.MaxOutput, c.MaxObservation = 120, 5, 60, 90
+	return c
+}

@@ -32,7 +32,7 @@ func percent(v float64, n int) string { return short(100*v/float64(max(n, 1))) +
 // The logarithmic axis of errors, in decades; what lies outside stands at its end.
 const (
 	lowest  = -8.
-	highest = 1.
+	highest = 2.
 )
 
 // decade is where an error stands on the axis, 0 at its lower end, 1 at its upper.
