@@ -47,7 +47,7 @@ func goesOn(run [5]int, place, predict, call, token int) bool {
 	return place == run[0]+n && predict == run[1]+n && call == run[2] && token == run[3]+n
 }
 
-// rounded keeps two digits of an error; what JSON has no number for is large.
+// rounded keeps three digits of an error; what JSON has no number for is large.
 func rounded(v float64, known bool) float64 {
 	switch {
 	case !known:
@@ -57,6 +57,6 @@ func rounded(v float64, known bool) float64 {
 	case v == 0:
 		return 0
 	}
-	scale := math.Pow(10, math.Floor(math.Log10(v))-1)
+	scale := math.Pow(10, math.Floor(math.Log10(v))-2)
 	return math.Round(v/scale) * scale
 }

@@ -11,7 +11,7 @@ func (v *view) matrixSymbol(id string) template.HTML {
 	var d drawing
 	n := max(v.n, 1)
 	step := max(float64(n)/70, .25) // of the patterns
-	d.put(`<symbol id="%s" viewBox="0 0 %d %d"><defs>`, id, n, n)
+	d.put(`<symbol id="%s" viewBox="%s"><defs>`, id, v.frame())
 	d.put(`<pattern id="%s-x" width="%s" height="%[2]s" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="%[2]s" height="%[2]s" class="m-extra"/><rect width="%[3]s" height="%[2]s" class="m-stripe"/></pattern>`,
 		id, short(step*2), short(step*.7))
 	d.put(`<pattern id="%s-o" width="%s" height="%[2]s" patternUnits="userSpaceOnUse"><rect width="%[2]s" height="%[2]s" class="m-hole"/><circle cx="%[3]s" cy="%[3]s" r="%[4]s" class="m-dot"/></pattern></defs>`,
@@ -27,18 +27,50 @@ func (v *view) matrixSymbol(id string) template.HTML {
 	for _, b := range v.base[min(1, len(v.base)):] {
 		d.put(`<path d="M0 %dH%d" class="m-row"/>`, b, n)
 	}
+	m := v.margin()
+	for _, r := range v.kindRuns() {
+		d.put(`<path class="ax%d" d="M%d %sH%dV%sH%[2]dzM%[6]s %[2]dV%[4]dH%[5]sV%[2]dz"/>`, r.kind, r.start, short(-m), r.end, short(-m*.35), short(-m))
+	}
 	d.put(`</symbol>`)
 	return d.html()
+}
+
+// margin is the room for the kinds of queries and keys beside the matrix, in tokens.
+func (v *view) margin() float64 { return float64(max(v.n, 1)) * .04 }
+
+// frame is the matrix with its margin as a viewBox.
+func (v *view) frame() string {
+	m, n := v.margin(), float64(max(v.n, 1))
+	return fmt.Sprintf("%s %[1]s %[2]s %[2]s", short(-m), short(n+m))
+}
+
+// kindRun is a run of places of one kind.
+type kindRun struct {
+	kind       Kind
+	start, end int
+}
+
+func (v *view) kindRuns() []kindRun {
+	var list []kindRun
+	for _, s := range v.segments {
+		if n := len(list); n > 0 && list[n-1].kind == s.Kind {
+			list[n-1].end = s.End
+		} else {
+			list = append(list, kindRun{s.Kind, s.Start, s.End})
+		}
+	}
+	return list
 }
 
 // matrix shows the symbol with its axes' calls and a cursor.
 func (v *view) matrix(id, symbol, name string, at cursor) template.HTML {
 	var d drawing
 	n := max(v.n, 1)
-	d.put(`<svg class="matrix" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-title %[3]s-desc">`, n, n, id)
+	d.put(`<svg class="matrix" viewBox="%s" data-margin="%s" role="img" aria-labelledby="%s-title %[3]s-desc">`, v.frame(), short(v.margin()), id)
 	d.put(`<title id="%s-title">Visibility matrix of layout %s</title>`, id, template.HTMLEscapeString(name))
 	d.put(`<desc id="%s-desc">%s</desc>`, id, template.HTMLEscapeString(v.matrixWords()))
-	d.put(`<use href="#%s"/>`, symbol)
+	m := v.margin()
+	d.put(`<use href="#%s" x="%s" y="%[2]s" width="%[3]s" height="%[3]s"/>`, symbol, short(-m), short(float64(n)+m))
 	x := float64(at.place) + .5
 	y := x
 	if at.predict >= 0 {

@@ -46,8 +46,8 @@
       for (const kind of ["pointermove", "pointerdown"]) this.tracks.addEventListener(kind, e => this.move(under(e, this.tracks)));
       for (const kind of ["pointermove", "pointerdown"]) {
         this.matrix.addEventListener(kind, e => {
-          const box = this.matrix.getBoundingClientRect();
-          this.move(Math.floor((e.clientY - box.top) / box.height * this.data.n));
+          const box = this.matrix.getBoundingClientRect(), margin = +this.matrix.dataset.margin;
+          this.move(Math.floor((e.clientY - box.top) / box.height * (this.data.n + margin) - margin));
         });
       }
       for (const button of root.querySelectorAll("button.go")) {
