@@ -214,6 +214,18 @@ func TestOpenOtherVersion(t *testing.T) {
 	}
 }
 
+// The manifest of format 1 had a text for the scoring; such an index is old, not damaged.
+func TestOpenFirstFormat(t *testing.T) {
+	dir := t.TempDir()
+	old := []byte(`{"format_version": 1, "bleve_version": "v2.6.3", "scoring": "bleve-bm25", "k1": 1.2, "b": 0.75, "documents": 3}`)
+	if err := os.WriteFile(filepath.Join(dir, manifestName), old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, OpenOptions{}); !errors.Is(err, ErrVersion) || !strings.Contains(err.Error(), "format 1") {
+		t.Errorf("format 1: %v", err)
+	}
+}
+
 // indexFiles lists the files of an index, relative to it.
 func indexFiles(t *testing.T, dir string) []string {
 	t.Helper()

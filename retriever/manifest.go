@@ -147,12 +147,15 @@ func readManifest(dir string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	var version struct { // fields of other formats may be of other types
+		Format int `json:"format_version"`
+	}
+	if json.Unmarshal(raw, &version) == nil && version.Format != FormatVersion {
+		return nil, fmt.Errorf("%w: format %d, this program reads %d; build it again", ErrVersion, version.Format, FormatVersion)
+	}
 	var m Manifest
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return nil, fmt.Errorf("%w: %s: %v; build it again", ErrCorrupt, manifestName, err)
-	}
-	if m.FormatVersion != FormatVersion {
-		return nil, fmt.Errorf("%w: format %d, this program reads %d; build it again", ErrVersion, m.FormatVersion, FormatVersion)
 	}
 	crc, err1 := m.seal()
 	same, err2 := m.encode() // JSON has several spellings of one value
