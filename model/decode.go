@@ -21,7 +21,7 @@ func (d *Decoder) decodeStep(c *cache, ids []int64, places []int) *torch.Tensor 
 		cache: c, index: c.index(rows, places), rotation: d.rotation(positions),
 		mask: d.lengthMask(places, longest), rows: int64(len(ids)), length: int64(longest),
 	}
-	if !fusedAttention {
+	if !d.fusedDecoding() {
 		step.blocks = d.headBlocks()
 	}
 	x := d.cast(torch.Embedding(d.embed, d.ints(ids))) // (rows, D)
@@ -50,7 +50,7 @@ type decodeInputs struct {
 	index        *torch.Tensor
 	rotation     rotation
 	mask         *torch.Tensor // (rows, 1, 1, length); nil where all rows are that long
-	blocks       *torch.Tensor // (H, K, 1), for composed attention
+	blocks       *torch.Tensor // (H, K, 1), for composed attention; nil: fused
 	rows, length int64
 }
 
@@ -66,7 +66,7 @@ func (d *Decoder) lengthMask(places []int, length int) *torch.Tensor {
 		return nil
 	}
 	kind := torch.Float32
-	if fusedAttention {
+	if d.fusedDecoding() {
 		kind = d.compute()
 	}
 	all := d.onDevice(torch.Arange(int64(length))).Unsqueeze(0)
@@ -84,12 +84,22 @@ func (d *Decoder) headBlocks() *torch.Tensor {
 	return d.onDevice(torch.FromFloat32(values, int64(heads), int64(kv), 1).To(d.compute()))
 }
 
+// fusedDecoding says whether a decode step takes libtorch's attention operator. On the
+// CPU that is two small products a row and key-value head, dearer than composed's two
+// larger ones a row while there are few such heads; in shorter floats composed rounds more.
+func (d *Decoder) fusedDecoding() bool {
+	return fusedAttention && (d.device() != "cpu" || d.compute() != torch.Float32 || d.Config.NumKeyValueHeads > composedHeadsMax)
+}
+
+// composed multiplies all key-value heads for each query head.
+const composedHeadsMax = 3
+
 // attendCache adds the step's keys and values to the cache and attends to it.
 func (d *Decoder) attendCache(w *layer, i int, x *torch.Tensor, step *decodeInputs) *torch.Tensor {
 	q, k, v := d.project(w, x, step.rotation)
 	step.cache.write(i, step.index, k, v)
 	var out *torch.Tensor
-	if fusedAttention {
+	if step.blocks == nil {
 		out = step.fused(i, q)
 	} else {
 		out = step.composed(i, q)

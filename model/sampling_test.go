@@ -1,14 +1,23 @@
 package model
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/memopd/memopd-bench/torch"
 )
 
-// TestSampledLogProbs samples from a decoder whose matrices are wide enough for LinearRows, with a limited vocabulary.
+// TestSampledLogProbs samples from decoders whose matrices are wide enough for LinearRows, with a limited vocabulary,
+// with few and with many key-value heads.
 func TestSampledLogProbs(t *testing.T) {
+	for _, heads := range []int{2, 8} {
+		t.Run(fmt.Sprint(heads), func(t *testing.T) { testSampledLogProbs(t, heads) })
+	}
+}
+
+func testSampledLogProbs(t *testing.T, heads int) {
 	c := tiny(Qwen2)
+	c.NumAttentionHeads, c.NumKeyValueHeads = 8, heads
 	c.HiddenSize, c.IntermediateSize, c.NumHiddenLayers, c.VocabSize, c.HeadDim = 512, 768, 1, 1024, 32
 	d := newModel(t, c, 5, 1)
 	if err := d.LimitVocab(1001); err != nil {
