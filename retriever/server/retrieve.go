@@ -122,8 +122,6 @@ func (x *Server) read(w http.ResponseWriter, r *http.Request) (*request, error) 
 	}
 	q.TopK = &topK
 	switch {
-	case len(bytes.TrimSpace(body)) > 0 && body[0] != '{' && bytes.TrimSpace(body)[0] != '{':
-		return nil, bad("the request is no JSON object")
 	case len(q.Queries) == 0:
 		return nil, bad(`no queries: {"queries": ["…"], "topk": %d, "return_scores": true} is expected`, x.options.TopK)
 	case len(q.Queries) > x.options.QueriesMax:
@@ -151,7 +149,7 @@ func (x *Server) search(ctx context.Context, q *request) ([][]retriever.Hit, err
 		}
 		wg.Go(func() {
 			defer func() { <-x.slots }()
-			results[i], errs[i] = x.searcher.Search(ctx, "", text, *q.TopK)
+			results[i], errs[i] = x.one(ctx, text, *q.TopK)
 			if errs[i] != nil {
 				cancel()
 			}
@@ -165,6 +163,16 @@ func (x *Server) search(ctx context.Context, q *request) ([][]retriever.Hit, err
 	}
 	x.metrics.queries.Add(float64(len(q.Queries)))
 	return results, errors.Join(errs...)
+}
+
+// one asks one query; a panic in it is that request's error, not the server's end.
+func (x *Server) one(ctx context.Context, text string, k int) (hits []retriever.Hit, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the search panicked: %v", p)
+		}
+	}()
+	return x.searcher.Search(ctx, "", text, k)
 }
 
 // explain gives a failed search its status.
