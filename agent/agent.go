@@ -6,6 +6,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 
 	"github.com/memopd/memopd-bench/trace"
 )
@@ -21,6 +22,10 @@ type Task struct {
 type Document struct {
 	ID, Title, Text string
 }
+
+// ErrSearchUnavailable is what a searcher's error wraps when the search may work the
+// next time: the agent is told, and goes on. Any other error ends the trajectory.
+var ErrSearchUnavailable = errors.New("the search is unavailable")
 
 // Searcher answers queries. It must be safe for several goroutines.
 type Searcher interface {

@@ -164,19 +164,27 @@ func (e *Episode) record(r *trace.Response, act Action) {
 	})
 }
 
-// Observe takes what the search found, or its error, and the seconds it took.
+// Observe takes what the search found, or its error, and the seconds it took. The
+// model is told of a search that is unavailable; another error ends the episode.
 func (e *Episode) Observe(docs []Document, err error, seconds float64) {
 	if e.state != stateSearching {
 		return
 	}
 	call := &e.traj.Calls[len(e.traj.Calls)-1]
 	call.RetrievalSeconds = seconds
-	if err != nil {
+	left := e.turns - len(e.traj.Calls)
+	text := ""
+	switch {
+	case err == nil:
+		text = e.opts.Protocol.Observation(docs, left)
+	case errors.Is(err, ErrSearchUnavailable):
+		call.RetrievalError = err.Error()
+		docs, text = nil, e.opts.Protocol.Unavailable(left)
+	default:
 		e.end(trace.EndRetrieval, fmt.Errorf("search for %q: %w", call.Query, err))
 		return
 	}
-	left := e.turns - len(e.traj.Calls)
-	call.Observation = e.opts.Tokenizer.Encode(e.opts.Protocol.Observation(docs, left))
+	call.Observation = e.opts.Tokenizer.Encode(text)
 	if len(call.Observation) == 0 {
 		e.end(trace.EndRetrieval, errors.New("the tokenizer made no ids of the observation"))
 		return

@@ -53,11 +53,7 @@ func MEM1() Protocol {
 func mem1Observation(docs []Document, callsLeft int) string {
 	var b strings.Builder
 	b.WriteString("\n\n" + infoOpen + "\n")
-	if callsLeft == 1 {
-		b.WriteString("You have 1 turn left: give your answers now.\n")
-	} else {
-		fmt.Fprintf(&b, "You have %d turns left.\n", callsLeft)
-	}
+	b.WriteString(turnsLeft(callsLeft))
 	for i, d := range docs {
 		fmt.Fprintf(&b, "Doc %d(Title: %s) %s\n", i+1, d.Title, d.Text)
 	}
@@ -66,4 +62,16 @@ func mem1Observation(docs []Document, callsLeft int) string {
 	}
 	b.WriteString(infoClose + "\n\n")
 	return b.String()
+}
+
+// mem1Unavailable answers a search that could not be made.
+func mem1Unavailable(callsLeft int) string {
+	return "\n\n" + infoOpen + "\n" + turnsLeft(callsLeft) + "The search failed; it may work the next time.\n" + infoClose + "\n\n"
+}
+
+func turnsLeft(calls int) string {
+	if calls == 1 {
+		return "You have 1 turn left: give your answers now.\n"
+	}
+	return fmt.Sprintf("You have %d turns left.\n", calls)
 }

@@ -35,6 +35,7 @@ type Protocol struct {
 
 	prefix      func(questions []string) string
 	observation func(docs []Document, callsLeft int) string
+	unavailable func(callsLeft int) string // nil: as if nothing was found
 }
 
 // Prefix returns the task prefix: the text that every call begins with.
@@ -50,6 +51,15 @@ func (p *Protocol) Prefix(questions []string) string {
 // rank and may be none; callsLeft is how many calls the model still has.
 func (p *Protocol) Observation(docs []Document, callsLeft int) string {
 	return p.observation(p.Shown(docs), callsLeft)
+}
+
+// Unavailable returns the text that answers a search which could not be made. A
+// protocol without words for that says that nothing was found.
+func (p *Protocol) Unavailable(callsLeft int) string {
+	if p.unavailable == nil {
+		return p.observation(nil, callsLeft)
+	}
+	return p.unavailable(callsLeft)
 }
 
 // Shown returns documents as an observation shows them: white space joined, long

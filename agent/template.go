@@ -48,6 +48,7 @@ func Template(name, text string) (Protocol, error) {
 			).Replace(text)
 		},
 		observation: mem1Observation,
+		unavailable: mem1Unavailable,
 	}, nil
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/memopd/memopd-bench/datasets"
 	"github.com/memopd/memopd-bench/remote"
 	"github.com/memopd/memopd-bench/results"
-	"github.com/memopd/memopd-bench/retriever"
 	"github.com/memopd/memopd-bench/trace"
 )
 
@@ -129,7 +128,7 @@ func runDataSFT(ctx context.Context, o sftOptions) (err error) {
 	if index == "" {
 		index = filepath.Join(o.Data, indexFolder)
 	}
-	opened, err := retriever.Open(index, retriever.OpenOptions{})
+	opened, err := openPassages(o.Retriever, index)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ type taskSet interface {
 type environment struct {
 	taskSet
 	*dialect
-	index    *retriever.Index
+	index    passages
 	dataFile string // whose hash stands for the data in manifests
 	rows     int    // calls that are sampled at once
 	dev      []devSet
@@ -59,7 +59,7 @@ func openEnvironment(ctx context.Context, w work) (*environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := openReal(w.data, w.seed, d.agent.Protocol)
+	e, err := openReal(w.data, w.speaking.Retriever, w.seed, d.agent.Protocol)
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +71,13 @@ func openEnvironment(ctx context.Context, w work) (*environment, error) {
 }
 
 // openReal opens tasks that bench data build or compose has made, with the index
-// beside them.
-func openReal(dir string, seed uint64, protocol agent.Protocol) (*environment, error) {
+// beside them or the server in its place.
+func openReal(dir, url string, seed uint64, protocol agent.Protocol) (*environment, error) {
 	tasks, err := readRealTasks(dir, seed)
 	if err != nil {
 		return nil, err
 	}
-	index, err := retriever.Open(filepath.Join(dir, indexFolder), retriever.OpenOptions{})
+	index, err := openPassages(url, filepath.Join(dir, indexFolder))
 	if errors.Is(err, retriever.ErrNoIndex) {
 		return nil, fmt.Errorf("%w: make it with bench data build or bench index --dir %s", err, filepath.Join(dir, indexFolder))
 	}

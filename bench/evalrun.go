@@ -137,15 +137,19 @@ func (r evalRun) evaluate(ctx context.Context, s subject) ([]results.TaskRow, er
 // noteRecall says how much of what was asked retrieval brought up, and how the
 // tasks ended.
 func (r evalRun) noteRecall(s subject, records []eval.TaskRecord) {
-	sum, answered := 0.0, 0
+	sum, answered, failures := 0.0, 0, 0
 	for _, rec := range records {
 		sum += rec.Recall
+		failures += rec.RetrievalFailures
 		if rec.End == trace.EndAnswered {
 			answered++
 		}
 	}
 	note("%s seed %d %s: retrieval recall %.3f (questions with a gold in a document shown), %d of %d tasks answered",
 		s.variant, s.seed, r.horizon, sum/float64(len(records)), answered, len(records))
+	if failures > 0 {
+		note("%s seed %d %s: %d searches failed and were told to the agent", s.variant, s.seed, r.horizon, failures)
+	}
 }
 
 // writeRecords replaces a file of records.

@@ -25,6 +25,9 @@ type wikiTasks struct {
 // openWiki makes the mini-wiki's data and index under dir unless they are there,
 // and opens them. seed is that of the training tasks, not of the wiki.
 func openWiki(ctx context.Context, dir string, config miniwiki.Config, seed uint64, s speaking) (*environment, error) {
+	if s.Retriever != "" {
+		return nil, errors.New("--retriever is for real questions: a server knows no worlds of the mini-wiki")
+	}
 	if s.Protocol != "" && s.Protocol != "mini" || s.ChatTemplate != "" && s.ChatTemplate != "none" && s.ChatTemplate != "auto" {
 		return nil, fmt.Errorf("the mini-wiki speaks the protocol mini and no chat template, not %q and %q", s.Protocol, s.ChatTemplate)
 	}

@@ -2,10 +2,41 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/memopd/memopd-bench/agent"
 	"github.com/memopd/memopd-bench/retriever"
+	"github.com/memopd/memopd-bench/retriever/client"
 )
+
+// passages are what agents search: an index, or a server.
+type passages interface {
+	retriever.Searcher
+	Close() error
+}
+
+// openPassages opens the index in a folder, or the server that is named in its place.
+func openPassages(url, folder string) (passages, error) {
+	if url == "" {
+		return retriever.Open(folder, retriever.OpenOptions{})
+	}
+	c, err := client.New(url, client.DefaultOptions())
+	if err != nil {
+		return nil, err
+	}
+	return served{c}, nil
+}
+
+// served is a server as passages; how its searches went is told at the end.
+type served struct{ *client.SearchR1 }
+
+func (s served) Close() error {
+	if n := s.Stats(); n.Retries+n.Failures > 0 {
+		note("retrieval server: %d searches, %d tried again, %d failed and were told to the agent", n.Searches, n.Retries, n.Failures)
+	}
+	return nil
+}
 
 // searcher makes a retriever the agent's searcher.
 type searcher struct{ index retriever.Searcher }
@@ -15,6 +46,9 @@ var _ agent.Searcher = searcher{}
 // Search implements agent.Searcher.
 func (s searcher) Search(ctx context.Context, world, query string, k int) ([]agent.Document, error) {
 	hits, err := s.index.Search(ctx, world, query, k)
+	if errors.Is(err, client.ErrUnavailable) {
+		return nil, fmt.Errorf("%w: %w", agent.ErrSearchUnavailable, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,9 @@ type TaskRecord struct {
 	// that the agent was shown.
 	Recall float64 `json:"retrieval_recall"`
 
+	// RetrievalFailures are searches that could not be made and were told to the model.
+	RetrievalFailures int `json:"retrieval_failures"`
+
 	PeakContext int     `json:"peak_context"` // tokens
 	Dependency  float64 `json:"dependency"`
 
@@ -48,7 +51,7 @@ func NewTaskRecord(task datasets.Task, t *trace.Trajectory, shown []string) Task
 	}
 	squad, mem1 := metrics.SQuAD(t.Answers, r.Golds), metrics.MEM1(t.Answers, r.Golds)
 	r.EM, r.F1, r.EMMem1, r.F1Mem1 = squad.EM, squad.F1, mem1.EM, mem1.F1
-	r.Recall = recall(shown, r.Golds)
+	r.Recall, r.RetrievalFailures = recall(shown, r.Golds), t.RetrievalFailures()
 	lengths := callLengths(t)
 	r.PeakContext, r.Dependency = metrics.PeakContext(lengths), metrics.Dependency(lengths)
 	return r

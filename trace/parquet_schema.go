@@ -47,6 +47,7 @@ var (
 		intColumn("max_new_tokens", func(c *Call) *int { return &c.MaxNewTokens }),
 		floatColumn("seconds", func(c *Call) *float64 { return &c.Seconds }),
 		floatColumn("retrieval_seconds", func(c *Call) *float64 { return &c.RetrievalSeconds }),
+		orAbsent(textColumn("retrieval_error", func(c *Call) *string { return &c.RetrievalError })),
 	}
 	trajectoryColumns = []column[Trajectory]{
 		intColumn("schema", func(t *Trajectory) *int { return &t.Schema }),

@@ -19,6 +19,9 @@ func sample(seed uint64) *Trajectory {
 	for k := range 1 + r.IntN(5) {
 		t.Calls = append(t.Calls, sampleCall(r, t, k))
 	}
+	if first := &t.Calls[0]; len(t.Calls) == 5 {
+		first.RetrievalError, first.Documents = "status 503 \"x\"", nil
+	}
 	last := &t.Calls[len(t.Calls)-1]
 	last.Outcome, last.Query, last.Observation, last.Documents = OutcomeAnswer, "", nil, nil
 	return t

@@ -120,6 +120,10 @@ type Call struct {
 	MaxNewTokens     int        `json:"max_new_tokens"`        // 0: not known, of an import
 	Seconds          float64    `json:"seconds"`               // model time of this call
 	RetrievalSeconds float64    `json:"retrieval_seconds"`     // search time after this call
+
+	// RetrievalError says why the search could not be made; the observation tells the
+	// model of it, without documents. Empty: it was made, or none was asked for.
+	RetrievalError string `json:"retrieval_error,omitempty"`
 }
 
 // Trajectory is one run of an agent on one task.
@@ -179,6 +183,18 @@ type Queue interface {
 	// request out, false means the end.
 	Next() (*Request, bool)
 	Done(*Request, *Response)
+}
+
+// RetrievalFailures counts the searches that could not be made and were told to the
+// model.
+func (t *Trajectory) RetrievalFailures() int {
+	n := 0
+	for i := range t.Calls {
+		if t.Calls[i].RetrievalError != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // SampledTokens counts the output ids of all calls.

@@ -10,6 +10,7 @@ func (v *validation) checkCall(c *Call) {
 	v.text("reason", c.Reason)
 	v.text("query", c.Query)
 	v.text("documents", c.Documents...)
+	v.text("retrieval_error", c.RetrievalError)
 	v.need(finite(c.Seconds) && c.Seconds >= 0, "seconds", "is %v", c.Seconds)
 	v.need(finite(c.RetrievalSeconds) && c.RetrievalSeconds >= 0, "retrieval_seconds", "is %v", c.RetrievalSeconds)
 	v.output(c)
@@ -63,6 +64,8 @@ func (v *validation) outcome(c *Call) {
 	}
 	v.need((c.Outcome == OutcomeUnusable) == (c.Reason != ""), "reason", "%q on the outcome %q", c.Reason, c.Outcome)
 	v.need(len(c.Documents) == 0 || len(c.Observation) > 0, "documents", "%d without an observation", len(c.Documents))
+	v.need(c.RetrievalError == "" || c.Outcome == OutcomeSearch && len(c.Documents) == 0, "retrieval_error",
+		"%q on the outcome %q with %d documents", c.RetrievalError, c.Outcome, len(c.Documents))
 }
 
 // context checks that the spans partition the context and that each holds a copy

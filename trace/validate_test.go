@@ -92,6 +92,7 @@ var faults = map[string]struct {
 	"reason on a search":  {"reason", 1, func(t *Trajectory) { t.Calls[1].Reason = "x" }},
 	"query not UTF-8":     {"query", 1, func(t *Trajectory) { t.Calls[1].Query = "a\xffb" }},
 	"seconds":             {"seconds", 1, func(t *Trajectory) { t.Calls[1].Seconds = -1 }},
+	"failed yet found":    {"retrieval_error", 1, func(t *Trajectory) { t.Calls[1].RetrievalError, t.Calls[1].Documents = "x", []string{"d"} }},
 	"retrieval seconds":   {"retrieval_seconds", 1, func(t *Trajectory) { t.Calls[1].RetrievalSeconds = nan }},
 }
 

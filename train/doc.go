@@ -30,6 +30,7 @@
 //	score/em, score/f1          mean scores, and any other that trajectories bring
 //	score/reward_penalised      mean of the reward less beta times the KL to the reference
 //	ends/END                    trajectories that ended so (package trace)
+//	retrieval/failures          searches that could not be made and were told to the model
 //	align/rejected/REASON       trajectories left out of the update (package align; failed: see ReasonFailed)
 //	rollout/trajectories        trajectories in the update
 //	teacher/context_tokens      tokens that the teacher sees of a trajectory, which are never cut; null without a teacher

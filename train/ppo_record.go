@@ -70,15 +70,17 @@ func recordScores(m *Record, trajectories []*trace.Trajectory) {
 	n := float64(len(trajectories))
 	var reward float64
 	sums := map[string]float64{"em": 0, "f1": 0}
-	counts := map[trace.End]int{}
+	counts, failures := map[trace.End]int{}, 0
 	for _, t := range trajectories {
 		reward += t.Reward / n
 		for name, v := range t.Scores {
 			sums[name] += v / n
 		}
 		counts[t.End]++
+		failures += t.RetrievalFailures()
 	}
 	m.Set("score/reward", reward)
+	m.Set("retrieval/failures", float64(failures))
 	for _, name := range sortedKeys(sums) {
 		m.Set("score/"+name, sums[name])
 	}
