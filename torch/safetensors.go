@@ -1,14 +1,11 @@
 package torch
 
 import (
-	"bufio"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -173,33 +170,12 @@ func ReadSafetensors(path string) (map[string]*Tensor, map[string]string, error)
 // WriteSafetensors writes a file: first beside path, then renamed, so that path is never half written. As Hugging Face's writer does, it
 // lays wide types before narrow ones, and each by name, so that the same tensors make the same bytes. transformers wants the
 // metadata {"format": "pt"}.
-func WriteSafetensors(path string, tensors []Named, metadata map[string]string) (err error) {
+func WriteSafetensors(path string, tensors []Named, metadata map[string]string) error {
 	sorted, entries, err := layout(tensors)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	header, err := safetensors.Encode(entries, metadata)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-			err = fmt.Errorf("%s: %w", path, err)
-		}
-	}()
-	if err := writeAll(f, header, sorted); err != nil {
-		return err
-	}
-	if err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return safetensors.Write(path, entries, metadata, func(w io.Writer) error { return writeAll(w, sorted) })
 }
 
 // layout orders the tensors and describes them.
@@ -227,11 +203,7 @@ func layout(tensors []Named) ([]Named, []safetensors.Entry, error) {
 	return sorted, entries, nil
 }
 
-func writeAll(f io.Writer, header []byte, tensors []Named) error {
-	w := bufio.NewWriterSize(f, 1<<20)
-	if _, err := w.Write(header); err != nil {
-		return err
-	}
+func writeAll(w io.Writer, tensors []Named) error {
 	for _, n := range tensors {
 		var data []byte
 		if err := Try(func() error { data = n.Tensor.Bytes(); return nil }); err != nil {
@@ -241,5 +213,5 @@ func writeAll(f io.Writer, header []byte, tensors []Named) error {
 			return fmt.Errorf("tensor %q: %w", n.Name, err)
 		}
 	}
-	return w.Flush()
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,7 +67,7 @@ func Values[T Element](t Tensor) ([]T, error) {
 // WriteFile writes a file, first beside path, then renamed, so that path is never half
 // written. Wide types come before narrow ones, and each by name, as in Hugging Face's
 // writer: the same tensors make the same bytes.
-func WriteFile(path string, tensors []Tensor, metadata map[string]string) (err error) {
+func WriteFile(path string, tensors []Tensor, metadata map[string]string) error {
 	sorted := slices.Clone(tensors)
 	slices.SortFunc(sorted, func(a, b Tensor) int {
 		return cmp.Or(cmp.Compare(sizes[b.DType], sizes[a.DType]), cmp.Compare(a.Name, b.Name))
@@ -78,6 +79,19 @@ func WriteFile(path string, tensors []Tensor, metadata map[string]string) (err e
 			return fmt.Errorf("%s: tensor %q has %d bytes, its shape %d", path, t.Name, len(t.Data), n)
 		}
 	}
+	return Write(path, entries, metadata, func(w io.Writer) error {
+		for _, t := range sorted {
+			if _, err := w.Write(t.Data); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Write writes a file of the entries, whose bytes data gives one after another. It
+// stands beside path until it is whole.
+func Write(path string, entries []Entry, metadata map[string]string, data func(io.Writer) error) (err error) {
 	header, err := Encode(entries, metadata)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -94,12 +108,13 @@ func WriteFile(path string, tensors []Tensor, metadata map[string]string) (err e
 		}
 	}()
 	w := bufio.NewWriterSize(f, 1<<20)
-	_, err = w.Write(header)
-	for _, t := range sorted {
-		_, more := w.Write(t.Data)
-		err = errors.Join(err, more)
+	if _, err := w.Write(header); err != nil {
+		return err
 	}
-	if err := errors.Join(err, w.Flush(), f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+	if err := data(w); err != nil {
+		return err
+	}
+	if err := errors.Join(w.Flush(), f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)
