@@ -18,6 +18,9 @@ import (
 type texts []string
 
 func (t *texts) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" { // as if it was not there
+		return nil
+	}
 	var one string
 	if json.Unmarshal(data, &one) == nil {
 		*t = texts{one}
@@ -161,8 +164,11 @@ func (x *Server) search(ctx context.Context, q *request) ([][]retriever.Hit, err
 			return nil, err
 		}
 	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
 	x.metrics.queries.Add(float64(len(q.Queries)))
-	return results, errors.Join(errs...)
+	return results, nil
 }
 
 // one asks one query; a panic in it is that request's error, not the server's end.
@@ -175,6 +181,9 @@ func (x *Server) one(ctx context.Context, text string, k int) (hits []retriever.
 	return x.searcher.Search(ctx, "", text, k)
 }
 
+// statusGone is what metrics count a request as whose client hung up; nginx's code.
+const statusGone = 499
+
 // explain gives a failed search its status.
 func (x *Server) explain(ctx context.Context, err error) error {
 	switch {
@@ -183,6 +192,8 @@ func (x *Server) explain(ctx context.Context, err error) error {
 		return statusError{http.StatusInternalServerError, err}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return statusError{http.StatusGatewayTimeout, fmt.Errorf("the request took longer than %s", x.options.RequestTimeout)}
+	case ctx.Err() != nil:
+		return statusError{statusGone, errors.New("the client is gone")}
 	case errors.Is(err, retriever.ErrClosed):
 		return statusError{http.StatusServiceUnavailable, err}
 	}

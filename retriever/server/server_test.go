@@ -111,6 +111,7 @@ func TestRefuses(t *testing.T) {
 		{"POST", "/retrieve", `null`, 400, "no queries"},
 		{"POST", "/retrieve", `{}`, 400, "no queries"},
 		{"POST", "/retrieve", `{"queries": []}`, 400, "no queries"},
+		{"POST", "/retrieve", `{"queries": null}`, 400, "no queries"},
 		{"POST", "/retrieve", `{"queries": [1]}`, 400, "neither a string nor a list"},
 		{"POST", "/retrieve", `{"queries": [null]}`, 400, "query 0 is null"},
 		{"POST", "/retrieve", `{"queries": {"a": 1}}`, 400, "neither a string nor a list"},
@@ -197,6 +198,41 @@ func TestSearchErrors(t *testing.T) {
 	}
 	if _, got, _ := ask(t, "GET", h.URL+"/metrics", ""); !strings.Contains(got+"\n", "retriever_corrupt_total 1\n") {
 		t.Error("the damaged index is not counted")
+	}
+}
+
+// A client that hangs up ends its searches, which count as no answer.
+func TestClientGone(t *testing.T) {
+	begun, ended := make(chan struct{}), make(chan struct{})
+	h := start(t, scripted(func(ctx context.Context, _ string, _ int) ([]retriever.Hit, error) {
+		close(begun)
+		<-ctx.Done()
+		close(ended)
+		return nil, ctx.Err()
+	}), testOptions())
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		cancel()
+	}()
+	r, err := http.NewRequestWithContext(ctx, "POST", h.URL+"/retrieve", strings.NewReader(`{"queries": "a"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, err := http.DefaultClient.Do(r); err == nil {
+		t.Errorf("answered %d", w.StatusCode)
+		w.Body.Close()
+	}
+	<-ended
+	got := ""
+	for range 500 { // counted once the handler is done
+		if _, got, _ = ask(t, "GET", h.URL+"/metrics", ""); strings.Contains(got, `{code="499",path="/retrieve"} 1`) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if !strings.Contains(got, `{code="499",path="/retrieve"} 1`) || !strings.Contains(got, "retriever_queries_total 0\n") {
+		t.Error("the request is not counted as 499, or its query as answered")
 	}
 }
 
