@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/memopd/memopd-bench/agent"
 	"github.com/memopd/memopd-bench/retriever"
@@ -21,15 +22,27 @@ func openPassages(url, folder string) (passages, error) {
 	if url == "" {
 		return retriever.Open(folder, retriever.OpenOptions{})
 	}
-	c, err := client.New(url, client.DefaultOptions())
+	var s remoteSearcher
+	var err error
+	if strings.HasPrefix(url, client.OpenSearchScheme) {
+		s, err = client.NewOpenSearch(url, client.DefaultOptions())
+	} else {
+		s, err = client.New(url, client.DefaultOptions())
+	}
 	if err != nil {
 		return nil, err
 	}
-	return served{c}, nil
+	return served{s}, nil
+}
+
+// remoteSearcher is a searcher that counts.
+type remoteSearcher interface {
+	retriever.Searcher
+	Stats() client.Stats
 }
 
 // served is a server as passages; how its searches went is told at the end.
-type served struct{ *client.SearchR1 }
+type served struct{ remoteSearcher }
 
 func (s served) Close() error {
 	if n := s.Stats(); n.Retries+n.Failures > 0 {

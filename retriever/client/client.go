@@ -1,5 +1,5 @@
-// Package client searches through retrieval servers that others run: Search-R1's and
-// MEM1's POST /retrieve.
+// Package client searches through servers that others run: Search-R1's and MEM1's
+// POST /retrieve ([SearchR1]), OpenSearch and Elasticsearch ([OpenSearch]).
 //
 // A request that meets a server error (5xx, 429), a broken connection or its time
 // limit is sent again, after a pause that doubles or that the server asks for. What
@@ -62,21 +62,12 @@ func (o Options) check() error {
 
 // SearchR1 is a client of one server. It is safe for many goroutines.
 type SearchR1 struct {
-	url, shown string
-	options    Options
-	http       *http.Client
-	sleep      func(context.Context, time.Duration) error // replaced by tests
-	stats      struct{ searches, retries, failures atomic.Int64 }
+	caller
+	url  string
+	http *http.Client
 }
 
 var _ retriever.Searcher = (*SearchR1)(nil)
-
-// Stats says what became of searches so far.
-type Stats struct {
-	Searches int64 `json:"searches"` // answered or failed for good
-	Retries  int64 `json:"retries"`  // attempts beyond each search's first
-	Failures int64 `json:"failures"` // failed for good
-}
 
 // New makes a client of the server at http://HOST:PORT; a path is kept, and /retrieve
 // is added unless it ends so. Nothing is sent yet.
@@ -91,30 +82,73 @@ func New(server string, o Options) (*SearchR1, error) {
 	if !strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/retrieve") {
 		u.Path = strings.TrimRight(u.Path, "/") + "/retrieve"
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 64
-	return &SearchR1{url: u.String(), shown: u.Redacted(), options: o, http: &http.Client{Transport: transport}, sleep: sleep}, nil
+	return &SearchR1{caller: newCaller(u.Redacted(), o), url: u.String(), http: &http.Client{Transport: transport()}}, nil
 }
 
-// Stats may be called at any time.
-func (c *SearchR1) Stats() Stats {
-	return Stats{c.stats.searches.Load(), c.stats.retries.Load(), c.stats.failures.Load()}
+// transport is one whose connections many goroutines reuse.
+func transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConnsPerHost = 64
+	return t
 }
 
 // Search implements retriever.Searcher. Servers know no worlds: one that is not
 // empty is an error.
 func (c *SearchR1) Search(ctx context.Context, world, query string, k int) ([]retriever.Hit, error) {
+	body := map[string]any{"queries": []string{query}, "topk": k, "return_scores": true}
+	return c.search(ctx, world, k, body, func(ctx context.Context, body []byte) ([]retriever.Hit, error) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := answerOf(c.http.Do(r))
+		if err != nil {
+			return nil, err
+		}
+		return decode(answer)
+	})
+}
+
+// caller sends searches, again where that may help.
+type caller struct {
+	shown   string // the server, for messages
+	options Options
+	sleep   func(context.Context, time.Duration) error // replaced by tests
+	stats   *counters
+}
+
+type counters struct{ searches, retries, failures atomic.Int64 }
+
+func newCaller(shown string, o Options) caller {
+	return caller{shown: shown, options: o, sleep: sleep, stats: &counters{}}
+}
+
+// Stats says what became of searches so far.
+type Stats struct {
+	Searches int64 `json:"searches"` // answered or failed for good
+	Retries  int64 `json:"retries"`  // attempts beyond each search's first
+	Failures int64 `json:"failures"` // failed for good
+}
+
+// Stats may be called at any time.
+func (c *caller) Stats() Stats {
+	return Stats{c.stats.searches.Load(), c.stats.retries.Load(), c.stats.failures.Load()}
+}
+
+// search checks what is asked and makes the attempts, each by once.
+func (c *caller) search(ctx context.Context, world string, k int, request any, once attempt) ([]retriever.Hit, error) {
 	if world != "" {
 		return nil, fmt.Errorf("search %s: worlds such as %q are for local indexes", c.shown, world)
 	}
 	if k < 1 {
 		return nil, fmt.Errorf("search %s: k is %d, at least 1 is needed", c.shown, k)
 	}
-	body, err := json.Marshal(map[string]any{"queries": []string{query}, "topk": k, "return_scores": true})
+	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, fmt.Errorf("search %s: %w", c.shown, err)
 	}
-	hits, err := c.insist(ctx, body)
+	hits, err := c.insist(ctx, body, once)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -126,6 +160,9 @@ func (c *SearchR1) Search(ctx context.Context, world, query string, k int) ([]re
 	return hits[:min(k, len(hits))], nil
 }
 
+// attempt sends a body once.
+type attempt func(ctx context.Context, body []byte) ([]retriever.Hit, error)
+
 // passing is an error that another attempt may not meet.
 type passing struct {
 	error
@@ -135,9 +172,11 @@ type passing struct {
 func (p passing) Unwrap() error { return p.error }
 
 // insist makes as many attempts as are allowed.
-func (c *SearchR1) insist(ctx context.Context, body []byte) ([]retriever.Hit, error) {
+func (c *caller) insist(ctx context.Context, body []byte, once attempt) ([]retriever.Hit, error) {
 	for attempt := 1; ; attempt++ {
-		hits, err := c.once(ctx, body)
+		within, cancel := context.WithTimeout(ctx, seconds(c.options.TimeoutSeconds))
+		hits, err := once(within, body)
+		cancel()
 		var again passing
 		switch {
 		case err == nil:
@@ -159,7 +198,7 @@ func (c *SearchR1) insist(ctx context.Context, body []byte) ([]retriever.Hit, er
 // pause is how long to wait after an attempt: what the server asked for, or half to
 // all of a time that doubles, so that searches that failed together do not come back
 // together.
-func (c *SearchR1) pause(attempt int, asked time.Duration) time.Duration {
+func (c *caller) pause(attempt int, asked time.Duration) time.Duration {
 	longest := c.options.BackoffSeconds
 	for range attempt - 1 {
 		longest = min(2*longest, c.options.BackoffMaxSeconds)
@@ -184,16 +223,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 // answerMax is the most bytes of an answer that are read.
 const answerMax = 64 << 20
 
-// once is one attempt.
-func (c *SearchR1) once(ctx context.Context, body []byte) ([]retriever.Hit, error) {
-	ctx, cancel := context.WithTimeout(ctx, seconds(c.options.TimeoutSeconds))
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	w, err := c.http.Do(r)
+// answerOf reads the answer to a request, or says why there is none.
+func answerOf(w *http.Response, err error) ([]byte, error) {
 	if err != nil {
 		return nil, passing{error: err}
 	}
@@ -209,7 +240,7 @@ func (c *SearchR1) once(ctx context.Context, body []byte) ([]retriever.Hit, erro
 	case w.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("%w: status %d: %s", ErrRefused, w.StatusCode, excerpt(answer))
 	}
-	return decode(answer)
+	return answer, nil
 }
 
 // retryAfter is the pause that a server asks for in seconds; a date is not read.
