@@ -16,8 +16,8 @@ import (
 	"github.com/memopd/memopd-bench/trace"
 )
 
-// serveIndex serves an index of the workplace; requests for which fails holds meet an error.
-func (w workplace) serveIndex(folder string, fails func(body string) bool) string {
+// serveIndex serves an index of the workplace; requests with the words meet the status.
+func (w workplace) serveIndex(folder, words string, status int) string {
 	w.t.Helper()
 	index, err := retriever.Open(filepath.Join(w.dir, folder), retriever.OpenOptions{})
 	if err != nil {
@@ -30,8 +30,8 @@ func (w workplace) serveIndex(folder string, fails func(body string) bool) strin
 	}
 	h := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || fails(string(body)) {
-			http.Error(out, "no memory", http.StatusInternalServerError)
+		if err != nil || words != "" && strings.Contains(strings.ToLower(string(body)), words) {
+			http.Error(out, "not these words", status)
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -55,16 +55,33 @@ func TestEvalThroughRetriever(t *testing.T) {
 		return stdout, log
 	}
 	indexed, _ := eval("local", "")
-	through, log := eval("served", " --retriever "+w.serveIndex("real/index", func(string) bool { return false }))
+	through, log := eval("served", " --retriever "+w.serveIndex("real/index", "", 0))
 	if indexed != through || strings.Contains(log, "retrieval server:") {
 		t.Errorf("by the index\n%s\nthrough the server\n%s\n%s", indexed, through, log)
 	}
-	broken, log := eval("broken", " --retriever "+w.serveIndex("real/index", func(body string) bool { return strings.Contains(strings.ToLower(body), "ada brook") }))
-	if broken == "" || !strings.Contains(log, "failed and were told to the agent") {
-		t.Errorf("%s\n%s", broken, log)
+	for name, status := range map[string]int{"broken": http.StatusInternalServerError, "refusing": http.StatusBadRequest} {
+		rows, log := eval(name, " --retriever "+w.serveIndex("real/index", "ada brook", status))
+		var parsed []json.RawMessage
+		if err := json.Unmarshal([]byte(rows), &parsed); err != nil || len(parsed) != 1 || !strings.Contains(log, "failed and were told to the agent") {
+			t.Errorf("%s: rows %s, %v\n%s", name, rows, err, log)
+		}
+		if n := w.failedSearches(name); n == 0 {
+			t.Errorf("%s: no failure in the ledgers", name)
+		}
 	}
-	failures := 0
-	err := filepath.WalkDir(filepath.Join(w.dir, "broken"), func(path string, _ os.DirEntry, err error) error {
+	if _, log, status := w.bench("eval --preset small --data real --horizon q2 --scripted search-each --out dead --retriever http://127.0.0.1:1"); status == 0 || !strings.Contains(log, "after 4 attempts") {
+		t.Errorf("no server at the start: exit %d\n%s", status, log)
+	}
+	if _, log, status := w.bench("eval --horizon q2 --tasks 1 --retriever http://127.0.0.1:1"); status == 0 || !strings.Contains(log, "knows no worlds") {
+		t.Errorf("the mini-wiki through a server: exit %d\n%s", status, log)
+	}
+}
+
+// failedSearches counts those in the ledgers of a folder; none may have ended its task.
+func (w workplace) failedSearches(folder string) int {
+	w.t.Helper()
+	n := 0
+	err := filepath.WalkDir(filepath.Join(w.dir, folder), func(path string, _ os.DirEntry, err error) error {
 		if err != nil || filepath.Base(path) != "ledger.jsonl" {
 			return err
 		}
@@ -72,21 +89,15 @@ func TestEvalThroughRetriever(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			failures += tr.RetrievalFailures()
+			n += tr.RetrievalFailures()
 			if tr.End == trace.EndRetrieval {
-				t.Errorf("%s ended at a search that failed", tr.ID)
+				w.t.Errorf("%s ended at a search that failed", tr.ID)
 			}
 		}
 		return nil
 	})
-	if err != nil || failures == 0 {
-		t.Errorf("%d failures in the ledgers, %v", failures, err)
+	if err != nil {
+		w.t.Error(err)
 	}
-	var rows []json.RawMessage
-	if err := json.Unmarshal([]byte(broken), &rows); err != nil || len(rows) != 1 {
-		t.Errorf("rows %s, %v", broken, err)
-	}
-	if _, log, status := w.bench("eval --horizon q2 --tasks 1 --retriever http://127.0.0.1:1"); status == 0 || !strings.Contains(log, "knows no worlds") {
-		t.Errorf("the mini-wiki through a server: exit %d\n%s", status, log)
-	}
+	return n
 }

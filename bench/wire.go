@@ -17,8 +17,9 @@ type passages interface {
 	Close() error
 }
 
-// openPassages opens the index in a folder, or the server that is named in its place.
-func openPassages(url, folder string) (passages, error) {
+// openPassages opens the index in a folder, or the server that is named in its place,
+// which has to answer once.
+func openPassages(ctx context.Context, url, folder string) (passages, error) {
 	if url == "" {
 		return retriever.Open(folder, retriever.OpenOptions{})
 	}
@@ -32,6 +33,9 @@ func openPassages(url, folder string) (passages, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.Check(ctx); err != nil {
+		return nil, fmt.Errorf("--retriever: %w", err)
+	}
 	return served{s}, nil
 }
 
@@ -39,6 +43,7 @@ func openPassages(url, folder string) (passages, error) {
 type remoteSearcher interface {
 	retriever.Searcher
 	Stats() client.Stats
+	Check(context.Context) error
 }
 
 // served is a server as passages; how its searches went is told at the end.
@@ -56,10 +61,11 @@ type searcher struct{ index retriever.Searcher }
 
 var _ agent.Searcher = searcher{}
 
-// Search implements agent.Searcher.
+// Search implements agent.Searcher. That a server refuses one query, of more words than
+// it takes, is told to the agent too: the server answered when the run began.
 func (s searcher) Search(ctx context.Context, world, query string, k int) ([]agent.Document, error) {
 	hits, err := s.index.Search(ctx, world, query, k)
-	if errors.Is(err, client.ErrUnavailable) {
+	if errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrRefused) {
 		return nil, fmt.Errorf("%w: %w", agent.ErrSearchUnavailable, err)
 	}
 	if err != nil {

@@ -110,6 +110,12 @@ func (c *SearchR1) Search(ctx context.Context, world, query string, k int) ([]re
 	})
 }
 
+// Check makes one search, so that a wrong address is found before a run begins.
+func (c *SearchR1) Check(ctx context.Context) error {
+	_, err := c.Search(ctx, "", "the", 1)
+	return err
+}
+
 // caller sends searches, again where that may help.
 type caller struct {
 	shown   string // the server, for messages

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -97,7 +99,7 @@ func TestFaults(t *testing.T) {
 		"no score":     {func(w http.ResponseWriter, _ int) { io.WriteString(w, `{"result": [[{"document": {}}]]}`) }, 3, ErrUnavailable, "hit 0 has no document or no score"},
 		"no contents": {func(w http.ResponseWriter, _ int) {
 			io.WriteString(w, `{"result": [[{"document": {"title": "a"}, "score": 1}]]}`)
-		}, 3, ErrUnavailable, "neither contents nor title and text"},
+		}, 3, ErrUnavailable, "neither contents nor text"},
 		"cut off": {func(w http.ResponseWriter, _ int) {
 			w.Header().Set("Content-Length", "999")
 			io.WriteString(w, two)
@@ -153,6 +155,47 @@ func TestCancelled(t *testing.T) {
 	c, _, _ := scripted(t, func(w http.ResponseWriter, _ string, _ int) { cancel(); w.WriteHeader(500) })
 	if _, err := c.Search(ctx, "", "a", 1); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnavailable) || c.Stats().Failures != 0 {
 		t.Errorf("%v, %+v", err, c.Stats())
+	}
+}
+
+// A server that ends and begins again at its address is searched as before; many
+// goroutines search it meanwhile, and none of their searches is lost.
+func TestServerComesBack(t *testing.T) {
+	up := func(address string) (*http.Server, string) {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, two) })}
+		go h.Serve(l)
+		return h, l.Addr().String()
+	}
+	first, address := up("127.0.0.1:0")
+	o := Options{TimeoutSeconds: 5, AttemptsMax: 1000, BackoffSeconds: 0.01, BackoffMaxSeconds: 0.01}
+	searchR1, err := New("http://"+address, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := searchR1.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if hits, err := searchR1.Search(t.Context(), "", "a", 2); err != nil || len(hits) != 2 {
+				t.Errorf("%v, %v", hits, err)
+			}
+		})
+	}
+	for searchR1.Stats().Retries < 16 {
+		time.Sleep(time.Millisecond)
+	}
+	second, _ := up(address)
+	defer second.Close()
+	wg.Wait()
+	if n := searchR1.Stats(); n.Searches != 9 || n.Failures != 0 {
+		t.Errorf("%+v", n)
 	}
 }
 

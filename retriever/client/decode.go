@@ -49,7 +49,7 @@ func decode(answer []byte) ([]retriever.Hit, error) {
 }
 
 // read takes title and text where both are given, else parts contents at its first
-// line feed; the title loses its quotes.
+// line feed, where the title loses its quotes, else takes the text.
 func (d *document) read() (retriever.Document, error) {
 	out := retriever.Document{ID: strings.Trim(string(d.ID), `"`)}
 	if out.ID == "null" {
@@ -64,8 +64,10 @@ func (d *document) read() (retriever.Document, error) {
 			title = title[1 : len(title)-1]
 		}
 		out.Title, out.Text = title, text
+	case d.Text != nil:
+		out.Text = *d.Text
 	default:
-		return out, fmt.Errorf("neither contents nor title and text")
+		return out, fmt.Errorf("neither contents nor text")
 	}
 	return out, nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/opensearch-project/opensearch-go/v4"
@@ -38,7 +39,7 @@ var _ retriever.Searcher = (*OpenSearch)(nil)
 
 // NewOpenSearch makes a client of the index at opensearch+https://HOST:PORT/INDEX, with
 // ?field=NAME for the field that is searched, "contents" by default. Documents have the
-// fields title and text, or contents as Search-R1's corpora have it. Nothing is sent yet.
+// fields title and text, contents as Search-R1's corpora have it, or text alone. Nothing is sent yet.
 func NewOpenSearch(server string, o Options) (*OpenSearch, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -71,11 +72,25 @@ func NewOpenSearch(server string, o Options) (*OpenSearch, error) {
 // OpenSearchScheme goes before the URL of an OpenSearch index.
 const OpenSearchScheme = "opensearch+"
 
-// Search implements retriever.Searcher. Equal scores come in the cluster's order.
+// Search implements retriever.Searcher. Equal scores are in the order of IDs, but which
+// of them are among the k is the cluster's choice.
 func (c *OpenSearch) Search(ctx context.Context, world, query string, k int) ([]retriever.Hit, error) {
+	return c.ask(ctx, world, map[string]any{"match": map[string]any{c.field: map[string]any{"query": query}}}, k)
+}
+
+// Check looks for a document with the field that is searched, so that a wrong address,
+// index or field is found before a run begins.
+func (c *OpenSearch) Check(ctx context.Context) error {
+	hits, err := c.ask(ctx, "", map[string]any{"exists": map[string]any{"field": c.field}}, 1)
+	if err == nil && len(hits) == 0 {
+		err = fmt.Errorf("search %s: no document has the field %q; ?field=NAME names another", c.shown, c.field)
+	}
+	return err
+}
+
+func (c *OpenSearch) ask(ctx context.Context, world string, query any, k int) ([]retriever.Hit, error) {
 	body := map[string]any{
-		"size": k, "_source": []string{"title", "text", "contents"}, "track_total_hits": false,
-		"query": map[string]any{"match": map[string]any{c.field: map[string]any{"query": query}}},
+		"size": k, "_source": []string{"title", "text", "contents"}, "track_total_hits": false, "query": query,
 	}
 	return c.search(ctx, world, k, body, func(ctx context.Context, body []byte) ([]retriever.Hit, error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/"+url.PathEscape(c.index)+"/_search", bytes.NewReader(body))
@@ -131,5 +146,8 @@ func decodeOpenSearch(answer []byte) ([]retriever.Hit, error) {
 		d.ID = h.ID
 		hits = append(hits, retriever.Hit{Document: d, Score: *h.Score})
 	}
+	slices.SortStableFunc(hits, func(a, b retriever.Hit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+	})
 	return hits, nil
 }

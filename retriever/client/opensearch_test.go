@@ -71,6 +71,43 @@ func TestOpenSearch(t *testing.T) {
 	}
 }
 
+// Equal scores are in the order of IDs, whatever the cluster's is.
+func TestOpenSearchTies(t *testing.T) {
+	c := cluster(t, "/wiki", func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"hits": {"hits": [{"_id": "9", "_score": 2, "_source": {"text": ""}},
+			{"_id": "8", "_score": 1, "_source": {"text": ""}}, {"_id": "10", "_score": 1, "_source": {"text": ""}}]}}`)
+	})
+	hits, err := c.Search(t.Context(), "", "a", 3)
+	if err != nil || len(hits) != 3 || hits[0].ID != "9" || hits[1].ID != "10" || hits[2].ID != "8" {
+		t.Errorf("%+v, %v", hits, err)
+	}
+}
+
+func TestOpenSearchCheck(t *testing.T) {
+	for path, says := range map[string]string{"/wiki": "", "/wiki?field=body": `no document has the field "body"`, "/other": "status 404"} {
+		c := cluster(t, path, func(w http.ResponseWriter, r *http.Request) {
+			var body struct {
+				Size  int
+				Query struct{ Exists struct{ Field string } }
+			}
+			err := json.NewDecoder(r.Body).Decode(&body)
+			switch {
+			case err != nil || body.Size != 1:
+				t.Errorf("%+v, %v", body, err)
+			case r.URL.Path != "/wiki/_search":
+				w.WriteHeader(404)
+			case body.Query.Exists.Field == "contents":
+				io.WriteString(w, found)
+			default:
+				io.WriteString(w, `{"hits": {"hits": []}}`)
+			}
+		})
+		if err := c.Check(t.Context()); says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v, want %q", path, err, says)
+		}
+	}
+}
+
 func TestOpenSearchFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		status   int
@@ -87,7 +124,7 @@ func TestOpenSearchFaults(t *testing.T) {
 		"shards failed":  {200, `{"timed_out": false, "_shards": {"failed": 2}, "hits": {"hits": []}}`, 3, ErrUnavailable, "2 shards failed"},
 		"timed out":      {200, `{"timed_out": true, "hits": {"hits": []}}`, 3, ErrUnavailable, "timed out: true"},
 		"no source":      {200, `{"hits": {"hits": [{"_id": "1", "_score": 1}]}}`, 3, ErrUnavailable, "no _source"},
-		"other fields":   {200, `{"hits": {"hits": [{"_id": "1", "_score": 1, "_source": {"body": "x"}}]}}`, 1, ErrRefused, "neither contents nor title and text"},
+		"other fields":   {200, `{"hits": {"hits": [{"_id": "1", "_score": 1, "_source": {"body": "x"}}]}}`, 1, ErrRefused, "neither contents nor text"},
 	} {
 		asked := 0
 		client := cluster(t, "/wiki", func(w http.ResponseWriter, _ *http.Request) {
