@@ -98,7 +98,7 @@ func (c *OpenSearch) ask(ctx context.Context, world string, query any, k int) ([
 			return nil, err
 		}
 		r.Header.Set("Content-Type", "application/json")
-		answer, err := answerOf(c.client.Perform(r))
+		answer, err := answerOf(c.client.Stream(r))
 		if err != nil {
 			return nil, err
 		}
