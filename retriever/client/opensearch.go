@@ -27,7 +27,8 @@ const (
 
 // OpenSearch is a client of one index of an OpenSearch cluster, or of Elasticsearch,
 // whose search is the same. The ranking is the cluster's: BM25 with Lucene's lengths
-// of one byte, by shard unless the index has a single one.
+// of one byte, by shard unless the index has a single one; scores are k1+1 times those
+// of Lucene's formula. A cluster refuses queries of more than 1,024 terms by default.
 type OpenSearch struct {
 	caller
 	client *opensearch.Client
