@@ -233,11 +233,19 @@ func TestCancel(t *testing.T) {
 
 func TestRequestsAtATime(t *testing.T) {
 	var now, most atomic.Int32
+	three := make(chan struct{})
 	f := newFake(t, func(w http.ResponseWriter, r request, n int) {
-		if k := now.Add(1); k > most.Load() {
-			most.Store(k)
+		k := now.Add(1)
+		for seen := most.Load(); k > seen && !most.CompareAndSwap(seen, k); seen = most.Load() {
 		}
-		time.Sleep(3 * time.Millisecond)
+		if n == 2 {
+			close(three)
+		}
+		select { // the first three are held until all are here
+		case <-three:
+		case <-time.After(10 * time.Second):
+		}
+		time.Sleep(time.Millisecond) // a fourth would show
 		now.Add(-1)
 		answerVLLM(w, r, n)
 	})
