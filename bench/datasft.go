@@ -128,7 +128,7 @@ func runDataSFT(ctx context.Context, o sftOptions) (err error) {
 	if index == "" {
 		index = filepath.Join(o.Data, indexFolder)
 	}
-	opened, err := openPassages(ctx, o.Retriever, index)
+	opened, err := o.openPassages(ctx, index)
 	if err != nil {
 		return err
 	}

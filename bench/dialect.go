@@ -23,6 +23,7 @@ type speaking struct {
 	TurnsPerQuestion          int    `flag:"turns-per-question" help:"turns that each question adds to the budget; 0: the protocol's"`
 	Update                    string `flag:"update" help:"context update, what a call sees of the calls before: mem1 or full-response (the last response and its observation), suffix:N (of that response the last N ids), summary (of it the thinking), window:N (the last N turns), refresh (all responses, the last observation), full (everything); bench eval: empty is the run's own"`
 	Retriever                 string `flag:"retriever" help:"URL of a retrieval server with Search-R1's POST /retrieve, such as bench serve retriever, or opensearch+https://HOST:PORT/INDEX, that is searched in place of the index; real questions alone"`
+	RetrieverAttempts         int    `flag:"retriever-attempts" help:"times that a search is tried while --retriever gives no answer, with pauses that double: 6 are 8 to 16 seconds for a server to come back"`
 	Rows                      int    `flag:"sampler-rows" help:"calls that are sampled at once"`
 }
 

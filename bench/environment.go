@@ -59,7 +59,7 @@ func openEnvironment(ctx context.Context, w work) (*environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := openReal(ctx, w.data, w.speaking.Retriever, w.seed, d.agent.Protocol)
+	e, err := openReal(ctx, w.data, w.speaking, w.seed, d.agent.Protocol)
 	if err != nil {
 		return nil, err
 	}
@@ -72,12 +72,12 @@ func openEnvironment(ctx context.Context, w work) (*environment, error) {
 
 // openReal opens tasks that bench data build or compose has made, with the index
 // beside them or the server in its place.
-func openReal(ctx context.Context, dir, url string, seed uint64, protocol agent.Protocol) (*environment, error) {
+func openReal(ctx context.Context, dir string, s speaking, seed uint64, protocol agent.Protocol) (*environment, error) {
 	tasks, err := readRealTasks(dir, seed)
 	if err != nil {
 		return nil, err
 	}
-	index, err := openPassages(ctx, url, filepath.Join(dir, indexFolder))
+	index, err := s.openPassages(ctx, filepath.Join(dir, indexFolder))
 	if errors.Is(err, retriever.ErrNoIndex) {
 		return nil, fmt.Errorf("%w: make it with bench data build or bench index --dir %s", err, filepath.Join(dir, indexFolder))
 	}

@@ -140,7 +140,7 @@ func (o evalOptions) runReal(ctx context.Context, sampling trace.Sampler) error 
 	if o.Index == "" {
 		o.Index = filepath.Join(o.Data, indexFolder)
 	}
-	index, err := openPassages(ctx, o.Retriever, o.Index)
+	index, err := o.openPassages(ctx, o.Index)
 	if errors.Is(err, retriever.ErrNoIndex) {
 		return fmt.Errorf("%w: make it with bench data build --dir %s", err, o.Data)
 	}

@@ -17,7 +17,7 @@ import (
 // say where and how, not what.
 var freeSettings = []string{
 	"out", "data", "threads", "seeds", "resume", "json", "eval-every", "checkpoint-every", "checkpoint-keep-every",
-	"bundle-every", "bundle-weights",
+	"bundle-every", "bundle-weights", "retriever-attempts",
 }
 
 // existing looks at what a run's folder holds and reports whether it is
@@ -73,7 +73,7 @@ func (o trainOptions) sameSettings(run *trainRun) error {
 }
 
 // settingsSince are settings that were not there at first, with what runs then did.
-var settingsSince = map[string]string{"update": `"` + defaultUpdate + `"`}
+var settingsSince = map[string]string{"update": `"` + defaultUpdate + `"`, "retriever": `""`}
 
 // changedSettings lists how options differ from an earlier run's, but for those
 // that are free to; "" where they do not. A setting that was not there then is

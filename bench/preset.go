@@ -9,6 +9,7 @@ import (
 	"github.com/memopd/memopd-bench/datasets"
 	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/model/tokenizer"
+	"github.com/memopd/memopd-bench/retriever/client"
 	"github.com/memopd/memopd-bench/train"
 )
 
@@ -52,16 +53,15 @@ func baseModel(preset string) string {
 // contexts at about a thousand tokens, which a CPU can take; the paper's are
 // MEM1's.
 func speakingPreset(preset string) speaking {
+	s := speaking{ChatTemplate: "none", Update: defaultUpdate, Rows: rowsMax, RetrieverAttempts: client.DefaultOptions().AttemptsMax}
 	switch preset {
 	case presetSmall:
-		return speaking{
-			ChatTemplate: "auto", TopK: 2, DocumentWords: 80,
-			ResponseTokens: 160, ResponseTokensPerQuestion: 16, Update: defaultUpdate, Rows: 8,
-		}
+		s.ChatTemplate, s.TopK, s.DocumentWords = "auto", 2, 80
+		s.ResponseTokens, s.ResponseTokensPerQuestion, s.Rows = 160, 16, 8
 	case presetPaper:
-		return speaking{ChatTemplate: "auto", Update: defaultUpdate, Rows: rowsMax}
+		s.ChatTemplate = "auto"
 	}
-	return speaking{ChatTemplate: "none", Update: defaultUpdate, Rows: rowsMax}
+	return s
 }
 
 // modelShape holds the sizes of a decoder that is made anew.

@@ -1,17 +1,22 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/memopd/memopd-bench/retriever"
+	"github.com/memopd/memopd-bench/retriever/client"
 	"github.com/memopd/memopd-bench/retriever/server"
 	"github.com/memopd/memopd-bench/trace"
 )
@@ -48,7 +53,7 @@ func TestEvalThroughRetriever(t *testing.T) {
 	w.realQuestions()
 	w.mustBench(buildReal)
 	eval := func(out, more string) (string, string) {
-		stdout, log, status := w.bench("eval --preset small --data real --horizon q2 --scripted search-each --json --ledger jsonl --out " + out + more)
+		stdout, log, status := w.bench("eval --preset small --data real --horizon q2 --scripted search-each --json --ledger jsonl --retriever-attempts 2 --out " + out + more)
 		if status != 0 {
 			t.Fatalf("exit %d\n%s", status, log)
 		}
@@ -69,7 +74,7 @@ func TestEvalThroughRetriever(t *testing.T) {
 			t.Errorf("%s: no failure in the ledgers", name)
 		}
 	}
-	if _, log, status := w.bench("eval --preset small --data real --horizon q2 --scripted search-each --out dead --retriever http://127.0.0.1:1"); status == 0 || !strings.Contains(log, "after 4 attempts") {
+	if _, log, status := w.bench("eval --preset small --data real --horizon q2 --scripted search-each --out dead --retriever-attempts 2 --retriever http://127.0.0.1:1"); status == 0 || !strings.Contains(log, "after 2 attempts") {
 		t.Errorf("no server at the start: exit %d\n%s", status, log)
 	}
 	if _, log, status := w.bench("eval --horizon q2 --tasks 1 --retriever http://127.0.0.1:1"); status == 0 || !strings.Contains(log, "knows no worlds") {
@@ -100,4 +105,49 @@ func (w workplace) failedSearches(folder string) int {
 		w.t.Error(err)
 	}
 	return n
+}
+
+// bench serve retriever says where it listens, warns when that is not this machine
+// alone, answers, and ends well when it is told to.
+func TestServeRetriever(t *testing.T) {
+	w := newWorkplace(t)
+	w.realQuestions()
+	w.mustBench(buildReal)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, warned := range map[string]bool{"127.0.0.1:0": false, "0.0.0.0:0": true} {
+		cmd := exec.CommandContext(t.Context(), self, "serve", "retriever", "--index", "real/index", "--address", address)
+		cmd.Dir, cmd.Env = w.dir, append(os.Environ(), asBench+"=1")
+		out, err := cmd.StderrPipe()
+		if err := errors.Join(err, cmd.Start()); err != nil {
+			t.Fatal(err)
+		}
+		log := ""
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			log += lines.Text() + "\n"
+			_, port, serving := strings.Cut(lines.Text(), " documents at http://")
+			if !serving {
+				continue
+			}
+			port = port[strings.LastIndexByte(port, ':'):]
+			c, err := client.New("http://127.0.0.1"+port, client.DefaultOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if hits, err := c.Search(t.Context(), "", "ada brook", 1); err != nil || len(hits) != 1 {
+				t.Errorf("%v, %v", hits, err)
+			}
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := cmd.Wait(); err != nil || !strings.HasSuffix(log, "\nended\n") || strings.Contains(log, "other machines can reach") != warned {
+			t.Errorf("%s: %v\n%s", address, err, log)
+		}
+	}
+	if _, log, status := w.bench("serve retriever --index nowhere"); status == 0 || !strings.Contains(log, "no index") {
+		t.Errorf("no index: exit %d\n%s", status, log)
+	}
 }

@@ -19,24 +19,26 @@ type passages interface {
 
 // openPassages opens the index in a folder, or the server that is named in its place,
 // which has to answer once.
-func openPassages(ctx context.Context, url, folder string) (passages, error) {
-	if url == "" {
+func (s speaking) openPassages(ctx context.Context, folder string) (passages, error) {
+	if s.Retriever == "" {
 		return retriever.Open(folder, retriever.OpenOptions{})
 	}
-	var s remoteSearcher
+	o := client.DefaultOptions()
+	o.AttemptsMax = s.RetrieverAttempts
+	var c remoteSearcher
 	var err error
-	if strings.HasPrefix(url, client.OpenSearchScheme) {
-		s, err = client.NewOpenSearch(url, client.DefaultOptions())
+	if strings.HasPrefix(s.Retriever, client.OpenSearchScheme) {
+		c, err = client.NewOpenSearch(s.Retriever, o)
 	} else {
-		s, err = client.New(url, client.DefaultOptions())
+		c, err = client.New(s.Retriever, o)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Check(ctx); err != nil {
+	if err := c.Check(ctx); err != nil {
 		return nil, fmt.Errorf("--retriever: %w", err)
 	}
-	return served{s}, nil
+	return served{c}, nil
 }
 
 // remoteSearcher is a searcher that counts.

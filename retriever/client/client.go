@@ -40,9 +40,10 @@ type Options struct {
 	BackoffMaxSeconds float64
 }
 
-// DefaultOptions gives a search about a minute.
+// DefaultOptions gives a server that is down 8 to 16 seconds to come back, and a slow
+// one two minutes.
 func DefaultOptions() Options {
-	return Options{TimeoutSeconds: 20, AttemptsMax: 4, BackoffSeconds: 0.5, BackoffMaxSeconds: 10}
+	return Options{TimeoutSeconds: 20, AttemptsMax: 6, BackoffSeconds: 0.5, BackoffMaxSeconds: 10}
 }
 
 func (o Options) check() error {
