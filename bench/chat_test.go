@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,6 +63,53 @@ You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>
 		}
 		if kept := d.chatTemplate != ""; kept != (c.template != "" && c.want != "") {
 			t.Errorf("%s of %q: template kept: %v", c.name, c.template, kept)
+		}
+	}
+}
+
+// nothingFound is a searcher without documents.
+type nothingFound struct{}
+
+func (nothingFound) Search(context.Context, string, string, int) ([]agent.Document, error) {
+	return nil, nil
+}
+
+// A template that drops earlier thoughts, or writes empty ones, when it renders a
+// conversation anew changes no prompt: it writes the first message and the opening of
+// the answer, once, and what was sampled and found goes on behind it as ids.
+func TestThinkingTemplateRewritesNoHistory(t *testing.T) {
+	tok, err := tokenizer.Parse(tinyBPE(t, "the search goes on and on, and the answer is the answer", 30))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := []string{
+		"<think>\nOne thought.\n</think>\n\n\n<search>a</search>", // the template would trim it
+		"no opening\n</think>\n<search>b</search>",                // and give this one an opening
+		"<search>c</search>",                                      // and this one an empty thought
+		"<answer>d</answer>",
+	}
+	for _, name := range []string{"qwen3", "qwen2.5", "smollm2"} {
+		d := newDialect(tok, agent.MEM1())
+		if err := d.wrap(name, t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+		o := d.agent
+		o.Update = agent.FullUpdate{}
+		all, err := agent.Rollout(t.Context(), agent.NewScript(tok, map[string][]string{"t": script}), nothingFound{}, o,
+			agent.Task{ID: "t", Questions: []string{"who?", "where?"}})
+		if err != nil || len(all[0].Calls) != len(script) {
+			t.Fatalf("%s: %v, %s %s", name, err, all[0].End, all[0].Error)
+		}
+		prompt := tok.Decode(all[0].Prefix)
+		if !strings.HasSuffix(prompt, "<|im_end|>\n<|im_start|>assistant\n") || strings.Count(prompt, "<|im_start|>assistant") != 1 {
+			t.Errorf("%s: prompt %q", name, prompt)
+		}
+		whole := slices.Clone(all[0].Prefix)
+		for k, c := range all[0].Calls {
+			if !slices.Equal(c.Context, whole) || tok.Decode(c.Output) != script[k] {
+				t.Errorf("%s: call %d saw %q and wrote %q", name, k, tok.Decode(c.Context), tok.Decode(c.Output))
+			}
+			whole = slices.Concat(whole, c.Output, c.Observation)
 		}
 	}
 }

@@ -292,3 +292,35 @@ func actionLogProbs(d *Decoder, batch []*align.Packed) []float64 {
 	})
 	return out
 }
+
+// TestEndAndPadIDsAreTokensLikeOthers holds that no id is hidden for its value: what a
+// model calls its end and its pad, both one id in Qwen2.5's base models, is computed
+// as any other.
+func TestEndAndPadIDsAreTokensLikeOthers(t *testing.T) {
+	c := tiny(Qwen2)
+	plain := newModel(t, c, 7, 2)
+	end := int32(3)
+	c.PadTokenID, c.BOSTokenID, c.EOSTokenID = &end, &end, TokenIDs{end}
+	named := newModel(t, c, 7, 2)
+	packed, _ := episode(rand.New(rand.NewPCG(3, 1)), 50, 4, 12)
+	count := 0
+	for i := range packed.IDs {
+		if i%3 == 0 {
+			packed.IDs[i] = end
+			count++
+		}
+	}
+	logits, grads := score(plain, []*align.Packed{packed})
+	got, gotGrads := score(named, []*align.Packed{packed})
+	if !slices.Equal(got, logits) || !reflect.DeepEqual(gotGrads, grads) || count < 5 {
+		t.Errorf("of %d ends and pads the logits or gradients are others", count)
+	}
+	all := requests(5, 4)
+	for _, r := range all {
+		r.MaxNewTokens = 4
+	}
+	s := newSampler(t, named, warm, 3)
+	s.EOS = nil
+	want := generate(t, newSampler(t, plain, warm, 3), &list{requests: all})
+	sameResponses(t, "sampled after pads", all, want, generate(t, s, &list{requests: all}))
+}

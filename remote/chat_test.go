@@ -201,3 +201,53 @@ func TestChatOptionsAreChecked(t *testing.T) {
 		t.Error("an unknown kind is taken")
 	}
 }
+
+// Templates want a user's message first and turns taken from there on: whatever calls
+// a context update keeps, a chat server is sent that, with nothing left out, and never
+// a message alone.
+func TestMessagesTakeTurns(t *testing.T) {
+	o := chatOptions()
+	o.Layout = Turns
+	c := newChat(t, newFake(t, nil), OpenAI, o)
+	tok := bytesTokenizer{}
+	calls := []trace.Call{{Output: tok.Encode("y0"), Observation: tok.Encode(" o0\n")}, {Output: tok.Encode("y1"), Observation: tok.Encode(" o1")}, {Output: tok.Encode("y2"), Observation: tok.Encode("o2")}}
+	const user, assistant = "user", "assistant"
+	for name, want := range map[string][]Message{
+		"mem1":     {{user, "p"}, {assistant, "y2"}, {user, "o2"}},
+		"window:2": {{user, "p"}, {assistant, "y1"}, {user, "o1"}, {assistant, "y2"}, {user, "o2"}},
+		"refresh":  {{user, "p"}, {assistant, "y0\n\ny1\n\ny2"}, {user, "o2"}},
+		"full":     {{user, "p"}, {assistant, "y0"}, {user, "o0"}, {assistant, "y1"}, {user, "o1"}, {assistant, "y2"}, {user, "o2"}},
+	} {
+		u, err := agent.UpdateNamed(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, spans, err := agent.Assemble(tok.Encode("p"), calls, u.Retain(calls, tok))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.messages(&trace.Request{Context: ids, Spans: spans, PrefixLength: 1}); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if got := c.messages(&trace.Request{Context: tok.Encode("p"), Spans: []trace.Span{{Origin: trace.OriginPrefix, FromCall: -1, End: 1}}, PrefixLength: 1}); !slices.Equal(got, []Message{{user, "p"}}) {
+		t.Errorf("first call: %q", got)
+	}
+}
+
+// A server's text is not read where it gives ids: of two ids that spell "hello", which
+// encodes to five, both are recorded, and the text may say anything.
+func TestServersTextIsNotRead(t *testing.T) {
+	for kind, answer := range map[Kind]string{
+		VLLM: `{"choices": [{"text": "hello", "finish_reason": "stop", "token_ids": [300, 301, 256], "prompt_token_ids": [1, 2],
+			"logprobs": {"tokens": ["token_id:300", "token_id:301", "token_id:256"], "token_logprobs": [-1, -2, -3]}}]}`,
+		SGLang: `{"text": "hello", "output_ids": [300, 301, 256], "prompt_token_ids": [1, 2], "meta_info": {"finish_reason": {"type": "stop", "matched": 256},
+			"prompt_tokens": 2, "completion_tokens": 3, "output_token_logprobs": [[-1, 300, "he"], [-2, 301, "llo"], [-3, 256, ""]]}}`,
+	} {
+		p := newPolicy(t, newFake(t, func(w http.ResponseWriter, _ request, _ int) { io.WriteString(w, answer) }), kind, testOptions())
+		r, err := p.answer(t.Context(), &trace.Request{Context: []int32{1, 2}, MaxNewTokens: 9})
+		if err != nil || !slices.Equal(r.Output, []int32{300, 301, eos}) || !slices.Equal(r.LogProbs, []float32{-1, -2, -3}) || r.Stop != trace.StopEOS {
+			t.Errorf("%s: %+v, %v", kind, r, err)
+		}
+	}
+}

@@ -37,6 +37,7 @@
 //	rollout/calls_mean          calls a trajectory
 //	response_length/mean        sampled tokens a call
 //	rollout/logprob_diff_mean   absolute difference of the sampler's and the trainer's log-probs; also _p99, _max
+//	rollout/sequence_logprob_diff_mean   the same of a trajectory's summed log-prob, by which a ratio of whole sequences goes; also _max
 //	rce/actions                 sampled tokens whose packed log-probs were compared with independent calls
 //	rce/mean, rce/p99, rce/max  of the absolute differences
 //	rce/flips                   tokens with another most probable id

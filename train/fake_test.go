@@ -53,9 +53,11 @@ const fakeTokens = 6
 // fakeRollout plays episodes of three calls under MEM1's update: random prefixes
 // and observations, outputs sampled by the policy. The reward is the share of
 // sampled ids that are even.
-func fakeRollout(episodes int) Rollout {
+func fakeRollout(episodes int) Rollout { return fakeRolloutAt(episodes, 1) }
+
+func fakeRolloutAt(episodes int, temperature float64) Rollout {
 	return func(ctx context.Context, step int, policy *model.Decoder, seed uint64) ([]*trace.Trajectory, error) {
-		settings := trace.Sampler{Temperature: 1, TopP: 1, Seed: seed}
+		settings := trace.Sampler{Temperature: temperature, TopP: 1, Seed: seed}
 		s, err := model.NewSampler(policy, settings, 8)
 		if err != nil {
 			return nil, err

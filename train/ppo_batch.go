@@ -134,6 +134,10 @@ func checkSampler(c PPOConfig, t *trace.Trajectory) error {
 		return fmt.Errorf("trajectory %q was sampled with greedy %v, temperature %g, top-k %d, top-p %g; PPO needs temperature %g and no truncation (top-k 0, top-p 1)",
 			t.ID, s.Greedy, s.Temperature, s.TopK, s.TopP, c.Temperature)
 	}
+	if s.Temperature != 1 && s.Meaning != trace.MeaningProcessed { // at 1 all meanings are one
+		return fmt.Errorf("trajectory %q was sampled at temperature %g, and its log-probs are said to be %q; PPO needs those of softmax(logits/temperature)",
+			t.ID, s.Temperature, s.Meaning)
+	}
 	return nil
 }
 

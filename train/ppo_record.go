@@ -117,7 +117,28 @@ func (r *ppoRun) recordBatch(m *Record, b *stepBatch) {
 	m.Set("rollout/logprob_diff_mean", difference.Mean)
 	m.Set("rollout/logprob_diff_p99", difference.P99)
 	m.Set("rollout/logprob_diff_max", difference.Max)
+	mean, most := sequenceDifference(b.samples)
+	m.Set("rollout/sequence_logprob_diff_mean", mean)
+	m.Set("rollout/sequence_logprob_diff_max", most)
 	m.Set("losses/explained_variance", ExplainedVariance(values, returns))
+}
+
+// sequenceDifference is mean and maximum over trajectories of how far the sampler's and
+// the trainer's log-probs of the whole of one are apart, in nats: differences of one
+// sign add up, however small each token's is.
+func sequenceDifference(samples []*sample) (mean, most float64) {
+	for _, x := range samples {
+		sum := 0.0
+		for i := range x.sampler {
+			sum += float64(x.behaviour[i]) - float64(x.sampler[i])
+		}
+		if math.IsNaN(sum) {
+			sum = math.Inf(1)
+		}
+		mean += math.Abs(sum) / float64(len(samples))
+		most = max(most, math.Abs(sum))
+	}
+	return mean, most
 }
 
 // teacherTokens counts what the teacher sees of all samples; NaN without a teacher.

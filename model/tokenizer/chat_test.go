@@ -354,3 +354,49 @@ func TestRenderNone(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+// Which templates leave what they have written as it is when a conversation goes on:
+// those that drop earlier thoughts do not, and a prompt that is rendered anew by one is
+// none that a model went on from. The ids of calls are spliced, never rendered again.
+func TestTemplatesThatKeepTheirHistory(t *testing.T) {
+	talk := []Message{
+		{"user", "Q"}, {"assistant", "<think>\nHm.\n</think>\n\nA"}, {"user", "R"}, {"assistant", "B"}, {"user", "S"},
+	}
+	for _, name := range ChatTemplateNames() {
+		keeps := true
+		for n := 1; n < len(talk); n++ {
+			before, err := chatNamed(t, name).Render(talk[:n], false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := chatNamed(t, name).Render(talk[:n+1], false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keeps = keeps && strings.HasPrefix(after, before)
+		}
+		if keeps != (name != "qwen3") {
+			t.Errorf("%s keeps its history: %v", name, keeps)
+		}
+	}
+}
+
+// A conversation without a system message gets the template's own where it has one,
+// and no template takes the first message for it.
+func TestDefaultSystemMessages(t *testing.T) {
+	for name, system := range map[string]string{
+		"qwen2.5": "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n",
+		"smollm2": "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n",
+		"qwen3":   "", "llama3": "<|begin_of_text|>", "none": "",
+	} {
+		c := chatNamed(t, name)
+		alone, err := c.Render([]Message{{"user", "a"}}, true)
+		if err != nil || !strings.HasPrefix(alone, system) || strings.Contains(alone, "system") != strings.Contains(system, "system") {
+			t.Errorf("%s: %q, %v", name, alone, err)
+		}
+		own, err := c.Render([]Message{{"system", "b"}, {"user", "a"}}, true)
+		if err != nil || strings.Contains(own, "elpful") || !strings.Contains(own, "b") {
+			t.Errorf("%s, with a system message: %q, %v", name, own, err)
+		}
+	}
+}

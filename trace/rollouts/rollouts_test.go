@@ -299,3 +299,25 @@ func TestUnknownFormats(t *testing.T) {
 		}
 	}
 }
+
+// Pads are what the attention mask hides. An id of the same value that was shown or
+// sampled, as where the end of a sequence is the pad too, is a token like any other.
+func TestPadsAreToldByTheirMask(t *testing.T) {
+	const pad = 0
+	path := write(t, `{"prompts":[0,0,1,0,2],"responses":[20,0,7,0,21,0,0,0],"response_mask":[1,1,0,0,1,1,0,0],
+		"attention_mask":[0,0,1,1,1,1,1,1,1,1,1,0,0],"rollout_log_probs":[-1,-2,0,0,-3,-4,0,0]}`)
+	all, _ := read(t, path, "verl")
+	if len(all) != 1 || len(all[0].Calls) != 2 {
+		t.Fatalf("%+v", all)
+	}
+	a, b := all[0].Calls[0], all[0].Calls[1]
+	if !slices.Equal(a.Context, []int32{1, pad, 2}) || !slices.Equal(a.Output, []int32{20, pad}) || !slices.Equal(a.LogProbs, []float32{-1, -2}) {
+		t.Errorf("first call %+v", a)
+	}
+	if !slices.Equal(b.Context, []int32{1, pad, 2, 20, pad, 7, pad}) || !slices.Equal(b.Output, []int32{21, pad}) || !slices.Equal(b.LogProbs, []float32{-3, -4}) {
+		t.Errorf("second call %+v", b)
+	}
+	if slices.Contains(all[0].Lacks, LackPadding) {
+		t.Errorf("lacks %q", all[0].Lacks)
+	}
+}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,28 +12,64 @@ import (
 	"github.com/memopd/memopd-bench/trace"
 )
 
-// published is a tokenizer that scripts/assets.sh fetches.
-func published(t *testing.T, name string) *tokenizer.Tokenizer {
+// small is a byte-level BPE with the marks of ChatML that merges "hel", "lo" and, of
+// these two, "hello".
+func small(t *testing.T) *tokenizer.Tokenizer {
 	t.Helper()
-	root := os.Getenv("MEMOPD_ASSETS")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", ".setup", "assets")
+	vocab := map[string]int{}
+	add := func(token string) { vocab[token] = len(vocab) }
+	for next, b := rune(0x100), 0; b < 256; b++ { // GPT-2's alphabet of bytes
+		if b > ' ' && b < 0x7f || b > 0xa0 && b != 0xad {
+			add(string(rune(b)))
+			continue
+		}
+		add(string(next))
+		next++
 	}
-	dir := filepath.Join(root, "tokenizers", name)
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("%s is not there; scripts/assets.sh fetches it", dir)
+	for _, token := range []string{"he", "hel", "lo", "hello"} {
+		add(token)
 	}
-	tok, err := tokenizer.Load(dir)
+	words, err := json.Marshal(vocab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.Parse([]byte(`{"version": "1.0", "added_tokens": [
+		{"id": 260, "content": "<|im_start|>", "special": true}, {"id": 261, "content": "<|im_end|>", "special": true}],
+		"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+		"decoder": {"type": "ByteLevel"},
+		"model": {"type": "BPE", "vocab": ` + string(words) + `, "merges": ["h e", "he l", "l o", "hel lo"]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return tok
 }
 
+// withTokenizers runs a test with the small tokenizer and with a published one, which
+// scripts/assets.sh fetches.
+func withTokenizers(t *testing.T, test func(*testing.T, *tokenizer.Tokenizer)) {
+	t.Run("small", func(t *testing.T) { test(t, small(t)) })
+	t.Run("qwen3", func(t *testing.T) {
+		root := os.Getenv("MEMOPD_ASSETS")
+		if root == "" {
+			root = filepath.Join("..", "..", "..", ".setup", "assets")
+		}
+		dir := filepath.Join(root, "tokenizers", "qwen3")
+		if _, err := os.Stat(dir); err != nil {
+			t.Skipf("%s is not there; scripts/assets.sh fetches it", dir)
+		}
+		tok, err := tokenizer.Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, tok)
+	})
+}
+
 // An output whose text encodes to other ids is named with both: a word that was
 // sampled in two pieces, also one that was cut there. The record keeps its ids.
-func TestSampledPiecesEncodeOtherwise(t *testing.T) {
-	tok := published(t, "qwen3")
+func TestSampledPiecesEncodeOtherwise(t *testing.T) { withTokenizers(t, sampledPiecesEncodeOtherwise) }
+
+func sampledPiecesEncodeOtherwise(t *testing.T, tok *tokenizer.Tokenizer) {
 	he, llo, hello := tok.Encode("hel"), tok.Encode("lo"), tok.Encode("hello")
 	if len(he) != 1 || len(llo) != 1 || len(hello) != 1 {
 		t.Fatalf("%v %v %v", he, llo, hello)
@@ -63,8 +100,9 @@ func TestSampledPiecesEncodeOtherwise(t *testing.T) {
 
 // With a tokenizer a re-rendered word is told from a rewritten one by its text, at
 // the end of an output too.
-func TestDriftTellsTextsApart(t *testing.T) {
-	tok := published(t, "qwen3")
+func TestDriftTellsTextsApart(t *testing.T) { withTokenizers(t, driftTellsTextsApart) }
+
+func driftTellsTextsApart(t *testing.T, tok *tokenizer.Tokenizer) {
 	he, llo, hello := tok.Encode("hel")[0], tok.Encode("lo")[0], tok.Encode("hello")[0]
 	for _, c := range []struct {
 		found int32
@@ -83,8 +121,9 @@ func TestDriftTellsTextsApart(t *testing.T) {
 
 // Between the end of a turn and the next stands a line break; a harness that splices
 // ids and drops it somewhere is found.
-func TestDroppedTurnSeparator(t *testing.T) {
-	tok := published(t, "qwen3")
+func TestDroppedTurnSeparator(t *testing.T) { withTokenizers(t, droppedTurnSeparator) }
+
+func droppedTurnSeparator(t *testing.T, tok *tokenizer.Tokenizer) {
 	whole := tok.EncodeSpecial("<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\ny<|im_end|>\n<|im_start|>user\nz<|im_end|>\n<|im_start|>assistant\n")
 	dropped := tok.EncodeSpecial("<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\ny<|im_end|><|im_start|>user\nz<|im_end|>\n<|im_start|>assistant\n")
 	of := func(context []int32) Row {
