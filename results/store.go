@@ -3,6 +3,7 @@ package results
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,25 +17,58 @@ import (
 // are asked first; then all are written or none. A file whose last line is
 // unfinished is an error: see RepairJSONL.
 func AppendJSONL[T any](path string, rows ...T) error {
-	var b bytes.Buffer
-	encode := json.NewEncoder(&b)
-	encode.SetEscapeHTML(false)
-	for i, r := range rows {
-		if err := validate(r); err != nil {
-			return fmt.Errorf("%s: row %d: %w", path, i, err)
-		}
-		if err := encode.Encode(r); err != nil {
-			return fmt.Errorf("%s: row %d: %w", path, i, err)
-		}
+	data, err := encodeJSONL(path, rows)
+	if err != nil {
+		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
 	if err != nil {
 		return err
 	}
 	if err = finished(f); err == nil {
-		err = writeAll(f, b.Bytes())
+		err = writeAll(f, data)
 	}
 	return errors.Join(err, f.Close())
+}
+
+// WriteJSONL replaces a file of one JSON value a line, whole or not at all,
+// compressed where its name ends in .gz; the same rows give the same bytes.
+func WriteJSONL[T any](path string, rows ...T) error {
+	data, err := encodeJSONL(path, rows)
+	if err != nil {
+		return err
+	}
+	if filepath.Ext(path) != ".gz" {
+		return WriteFile(path, data)
+	}
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := z.Write(data); err != nil {
+		return err
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	return WriteFile(path, b.Bytes())
+}
+
+// encodeJSONL makes a line of each row, once it validates.
+func encodeJSONL[T any](path string, rows []T) ([]byte, error) {
+	var b bytes.Buffer
+	encode := json.NewEncoder(&b)
+	encode.SetEscapeHTML(false)
+	for i, r := range rows {
+		if err := validate(r); err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w", path, i, err)
+		}
+		if err := encode.Encode(r); err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w", path, i, err)
+		}
+	}
+	return b.Bytes(), nil
 }
 
 func validate(row any) error {
@@ -83,17 +117,23 @@ func RepairJSONL(path string) (int, error) {
 	return len(data) - keep, os.Truncate(path, int64(keep))
 }
 
-// ReadJSONL reads a file of one JSON value a line. Blank, unfinished and
-// malformed lines, unknown fields, and rows that do not validate are errors with
-// file and line.
+// ReadJSONL reads a file of one JSON value a line, compressed where it ends in
+// .gz. Blank, unfinished and malformed lines, unknown fields, and rows that do
+// not validate are errors with file and line.
 func ReadJSONL[T any](path string) ([]T, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	from := io.Reader(f)
+	if filepath.Ext(path) == ".gz" {
+		if from, err = gzip.NewReader(f); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
 	var rows []T
-	for r, n := bufio.NewReader(f), 1; ; n++ {
+	for r, n := bufio.NewReader(from), 1; ; n++ {
 		line, err := r.ReadBytes('\n')
 		if err == io.EOF && len(line) == 0 {
 			return rows, nil
