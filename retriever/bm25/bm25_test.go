@@ -313,3 +313,23 @@ func TestWideCodes(t *testing.T) {
 		}
 	}
 }
+
+func TestSeekIsABinarySearch(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 0))
+	for n := range 300 {
+		lows := make([]uint16, n)
+		limit := 1 + rng.IntN(1<<16)
+		for i := range lows {
+			lows[i] = uint16(rng.IntN(limit))
+		}
+		slices.Sort(lows)
+		lows = slices.Compact(lows)
+		for _, low := range append(slices.Clone(lows), 0, 1, 65535, uint16(rng.IntN(1<<16)), uint16(rng.IntN(limit))) {
+			for _, x := range []uint16{low - 1, low, low + 1} {
+				if want, _ := slices.BinarySearch(lows, x); seek(lows, x) != want {
+					t.Fatalf("%v: seek(%d) = %d, want %d", lows, x, seek(lows, x), want)
+				}
+			}
+		}
+	}
+}

@@ -3,6 +3,7 @@ package bm25
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -13,6 +14,8 @@ type scratch struct {
 	order []int                    // of parts, by ascending bound
 	below []float64                // by place in order: what the parts up to there can give together
 	picks []uint16
+
+	places [1 << windowBits]uint16 // of a part's documents; another's where the part's is not that document
 
 	candidates []candidate
 }
@@ -30,8 +33,8 @@ type part struct {
 
 // value is what the part gives a document, and whether it has it.
 func (p *part) value(low uint16) (float64, bool) {
-	i, ok := slices.BinarySearch(p.lows, low)
-	if !ok {
+	i := seek(p.lows, low)
+	if i == len(p.lows) || p.lows[i] != low {
 		return 0, false
 	}
 	return p.at(i), true
@@ -136,8 +139,8 @@ func (s *search) visitAll(w *window, only []uint16, restricted bool) {
 }
 
 func has(lows []uint16, low uint16) bool {
-	_, ok := slices.BinarySearch(lows, low)
-	return ok
+	i := seek(lows, low)
+	return i < len(lows) && lows[i] == low
 }
 
 // scan sums the terms from the largest bound down, until those that are left cannot
@@ -151,7 +154,7 @@ func (s *search) scan(w *window, only []uint16, restricted bool) {
 		p := &s.parts[s.order[place]]
 		p.addTo(&s.sums)
 		if place > 0 {
-			s.lift(w, p, only, restricted)
+			s.lift(w, place, only, restricted)
 		}
 	}
 	s.collect(place, only, restricted)
@@ -201,6 +204,10 @@ func (s *search) collect(place int, only []uint16, restricted bool) {
 	}
 }
 
+// denseMost is how many postings a candidate a part may have for reading all of it
+// to be faster than looking each candidate up.
+const denseMost = 20
+
 // lookUp adds the part at a place to the candidates and drops those that have
 // fallen behind.
 func (s *search) lookUp(place int) {
@@ -212,13 +219,23 @@ func (s *search) lookUp(place int) {
 	if s.best.full() {
 		least = s.best.least()
 	}
+	dense := len(p.lows) < denseMost*len(s.candidates)
+	if dense {
+		for i, low := range p.lows {
+			s.places[low] = uint16(i)
+		}
+	}
 	kept, at, last := s.candidates[:0], 0, uint16(0)
 	for _, c := range s.candidates {
-		if c.low < last {
-			at = 0
+		if dense {
+			at = int(s.places[c.low])
+		} else {
+			if c.low < last {
+				at = 0
+			}
+			last = c.low
+			at = gallop(p.lows, at, c.low)
 		}
-		last = c.low
-		at = gallop(p.lows, at, c.low)
 		if at < len(p.lows) && p.lows[at] == c.low {
 			c.bound += p.at(at) * (1 + 1e-12)
 		}
@@ -249,21 +266,56 @@ func gallop(lows []uint16, at int, low uint16) int {
 	return at
 }
 
+// seek is the first place where lows is not below low. It begins where low would
+// stand were they evenly spread, from which a random list is some √n/2 places off.
+func seek(lows []uint16, low uint16) int {
+	n := len(lows)
+	at := int(uint64(low) * uint64(n) >> windowBits)
+	step := 1 << (bits.Len(uint(n)) / 2)
+	from, to := at, at
+	if at < n && lows[at] < low {
+		for to < n && lows[to] < low {
+			from = to + 1
+			to += step
+			step *= 2
+		}
+		to = min(to, n)
+	} else {
+		for from > 0 && lows[from-1] >= low {
+			to = from - 1
+			from -= min(step, from)
+			step *= 2
+		}
+	}
+	for length := to - from; length > 0; {
+		half := (length + 1) / 2
+		if lows[from+half-1] < low {
+			from += half
+		}
+		length -= half
+	}
+	return from
+}
+
 // scored is the sum of a document that was offered already; no sum lifts it.
 var scored = float32(math.Inf(-1))
 
 // liftMost is the largest k for which lift is worth its time.
 const liftMost = 64
 
-// lift offers the k documents of a part with the largest sums so far: what they
-// score soon tells which terms need not be summed.
-func (s *search) lift(w *window, p *part, only []uint16, restricted bool) {
+// lift offers the k documents of the part at a place with the largest sums so far:
+// what they score soon tells which terms need not be summed.
+func (s *search) lift(w *window, place int, only []uint16, restricted bool) {
+	p := &s.parts[s.order[place]]
 	k := s.best.k
 	if k > liftMost {
 		return
 	}
 	s.picks = s.picks[:0]
 	least := float32(0)
+	if s.best.full() {
+		least = max(least, float32(s.best.least()-s.below[place-1])*0.999)
+	}
 	for _, low := range p.lows {
 		sum := s.sums[low]
 		if sum <= least || restricted && !has(only, low) {
@@ -279,9 +331,28 @@ func (s *search) lift(w *window, p *part, only []uint16, restricted bool) {
 		}
 	}
 	for _, low := range s.picks {
-		s.score(w, low)
-		s.sums[low] = scored
+		if s.promises(low, place) {
+			s.score(w, low)
+			s.sums[low] = scored
+		}
 	}
+}
+
+// promises tells whether a document can be among the best, given its sum over the
+// parts from a place on.
+func (s *search) promises(low uint16, place int) bool {
+	if !s.best.full() {
+		return true
+	}
+	least, sum := s.best.least()*(1-1e-6), float64(s.sums[low])
+	for i := place - 1; i >= 0; i-- {
+		if sum+s.below[i] < least {
+			return false
+		}
+		v, _ := s.parts[s.order[i]].value(low)
+		sum += v
+	}
+	return sum >= least
 }
 
 // smallest is the place of the pick with the smallest sum.
