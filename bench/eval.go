@@ -62,8 +62,9 @@ func newEval() *cobra.Command {
 		Short: "Evaluate trained agents and print a table",
 		Long: `Evaluates every variant trained so far, and the SFT start, on unseen worlds of
 the mini-wiki: EM and F1 under two scorers, peak context, dependency, inference
-time. Means stand with 95 % bootstrap intervals over tasks, below them the paired
-change against ppo.
+time. Means stand with 95 % intervals: over seeds (Student's t) where a variant has
+several, else over tasks (bootstrap). Below them stands the paired change against
+ppo, with the paired t-test where both have several seeds.
 
 With --preset small or paper the tasks are those of real questions in --data: the
 published model, the SFT start and the runs of the preset, or the models that
@@ -179,12 +180,13 @@ func printEvaluation(o evalOptions, rows []results.TaskRow) error {
 	if err != nil {
 		return err
 	}
-	if err := results.SummaryTable(summaries, false).WriteText(os.Stdout); err != nil {
+	if err := results.SummaryTable(summaries).WriteText(os.Stdout); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(summaries, func(s results.Summary) bool { return s.Changes != nil }) {
+	comparisons := results.Comparisons(summaries)
+	if !slices.ContainsFunc(comparisons, func(c results.Comparison) bool { return c.Changes != nil }) {
 		return nil
 	}
 	fmt.Println()
-	return results.ChangeTable(summaries, o.Baseline, results.PublishedNumbers()).WriteText(os.Stdout)
+	return results.ChangeTable(comparisons, o.Baseline, results.PublishedNumbers()).WriteText(os.Stdout)
 }

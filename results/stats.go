@@ -72,38 +72,6 @@ func (b Bootstrap) Mean(values []float64) (Interval, error) {
 	return percentiles(Mean(values), means), nil
 }
 
-// Change compares paired values, such as two variants on the same tasks.
-type Change struct {
-	Difference Interval // of the means, new - base
-	// Percent is relative to the baseline; nil where the baseline's mean is 0 and
-	// the other's not. A bound is infinite where so many resampled baselines are 0.
-	Percent *Interval
-}
-
-// Change is the change of the means from base to new with 95 % percentile
-// intervals over the pairs. Lists of unlike length, or empty ones, are an error.
-func (b Bootstrap) Change(base, new []float64) (Change, error) {
-	if len(base) != len(new) {
-		return Change{}, fmt.Errorf("paired bootstrap of %d and %d values", len(base), len(new))
-	}
-	var differences, relatives []float64
-	err := b.resample(len(base), func(pick []int) {
-		m, n := meanOf(base, pick), meanOf(new, pick)
-		differences = append(differences, n-m)
-		relatives = append(relatives, RelativeChange(m, n))
-	})
-	if err != nil {
-		return Change{}, err
-	}
-	m, n := Mean(base), Mean(new)
-	c := Change{Difference: percentiles(n-m, differences)}
-	if relative := RelativeChange(m, n); finite(relative) {
-		percent := percentiles(relative, relatives)
-		c.Percent = &percent
-	}
-	return c, nil
-}
-
 // RelativeChange is the change from base to new in percent of base: 0 when both
 // are 0, infinite when base alone is.
 func RelativeChange(base, new float64) float64 {

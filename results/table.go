@@ -10,8 +10,10 @@ import (
 )
 
 // Table is rows for people and machines at once: each cell has a text, shown in
-// terminals, Markdown and LaTeX, and values, written to CSV and JSON.
+// terminals, Markdown and LaTeX, and values, written to CSV and JSON. One without
+// columns has nothing to show but its notes.
 type Table struct {
+	Name    string // in a file's name, where a table is one of several; may be empty
 	Title   string
 	Columns []Column
 	Rows    [][]Cell
@@ -52,6 +54,11 @@ func (t *Table) WriteText(w io.Writer) error {
 			}
 		}
 		b.WriteString(strings.TrimRight(strings.Join(texts, "  "), " ") + "\n")
+	}
+	if len(t.Columns) == 0 {
+		b.WriteString(strings.Join(t.Notes, "\n") + "\n")
+		_, err := io.WriteString(w, b.String())
+		return err
 	}
 	line(t.heads())
 	rules := make([]string, len(width))
@@ -109,6 +116,11 @@ func (t *Table) WriteMarkdown(w io.Writer) error {
 		}
 		b.WriteString("| " + strings.Join(texts, " | ") + " |\n")
 	}
+	if len(t.Columns) == 0 {
+		b.WriteString(strings.Join(t.Notes, "\n\n") + "\n")
+		_, err := io.WriteString(w, b.String())
+		return err
+	}
 	line(t.heads())
 	for _, c := range t.Columns {
 		b.WriteString(map[bool]string{false: "|---", true: "|--:"}[c.Right])
@@ -124,6 +136,12 @@ func (t *Table) WriteMarkdown(w io.Writer) error {
 	return err
 }
 
+// latexEscape makes text of characters that LaTeX takes for something else, or
+// whose glyph its oldest fonts lack.
+var latexEscape = strings.NewReplacer(`\`, `\textbackslash{}`, "&", `\&`, "%", `\%`, "$", `\$`, "#", `\#`,
+	"_", `\_`, "{", `\{`, "}", `\}`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`, "\n", " ",
+	"<", `$<$`, ">", `$>$`, "|", `$|$`, "±", `$\pm$`, "∞", `$\infty$`, "Δ", `$\Delta$`)
+
 // WriteLaTeX writes a tabular environment with booktabs' rules.
 func (t *Table) WriteLaTeX(w io.Writer) error {
 	var b strings.Builder
@@ -131,19 +149,24 @@ func (t *Table) WriteLaTeX(w io.Writer) error {
 	for _, c := range t.Columns {
 		align += map[bool]string{false: "l", true: "r"}[c.Right]
 	}
-	escape := strings.NewReplacer(`\`, `\textbackslash{}`, "&", `\&`, "%", `\%`, "$", `\$`, "#", `\#`,
-		"_", `\_`, "{", `\{`, "}", `\}`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`, "±", `$\pm$`, "∞", `$\infty$`)
 	line := func(texts []string) {
 		for i, s := range texts {
-			texts[i] = escape.Replace(s)
+			texts[i] = latexEscape.Replace(s)
+		}
+		if strings.HasPrefix(texts[0], "[") || strings.HasPrefix(texts[0], "*") { // else read as \\'s argument
+			texts[0] = "{}" + texts[0]
 		}
 		b.WriteString(strings.Join(texts, " & ") + ` \\` + "\n")
 	}
 	comments := append([]string{t.Title}, t.Notes...)
 	for _, s := range comments {
 		if s != "" {
-			b.WriteString("% " + s + "\n")
+			b.WriteString("% " + strings.ReplaceAll(s, "\n", "\n% ") + "\n")
 		}
+	}
+	if len(t.Columns) == 0 {
+		_, err := io.WriteString(w, b.String())
+		return err
 	}
 	b.WriteString(`\begin{tabular}{` + align + "}\n\\toprule\n")
 	line(t.heads())

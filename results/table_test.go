@@ -23,11 +23,16 @@ func tables(t *testing.T) map[string]*Table {
 	if err != nil {
 		t.Fatal(err)
 	}
+	run, err := Summarize(oneRun(evaluation()), testOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return map[string]*Table{
 		"records":   RecordTable(records),
-		"summary":   SummaryTable(summaries, false),
-		"seeds":     SummaryTable(summaries, true),
-		"change":    ChangeTable(summaries, "ppo", PublishedNumbers()),
+		"summary":   SummaryTable(summaries),
+		"change":    ChangeTable(Comparisons(summaries), "ppo", PublishedNumbers()),
+		"run":       SummaryTable(run),
+		"runchange": ChangeTable(Comparisons(run), "ppo", nil),
 		"unescaped": {Columns: []Column{{"a|b_%", false, []string{"a"}}}, Rows: [][]Cell{{Text(`x|"y"_&±`)}, {{Text: "n/a"}}}},
 	}
 }

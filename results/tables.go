@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // RecordTable shows records as they are, one a line.
@@ -29,9 +30,9 @@ func RecordTable(records []Record) *Table {
 	return t
 }
 
-// SummaryTable shows means with half their 95 % intervals: over seeds where
-// overSeeds is set and there are at least two, else over tasks.
-func SummaryTable(summaries []Summary, overSeeds bool) *Table {
+// SummaryTable shows means with half their 95 % intervals, over seeds where
+// there are several, else over tasks.
+func SummaryTable(summaries []Summary) *Table {
 	t := &Table{
 		Title: "Evaluation",
 		Columns: []Column{
@@ -39,22 +40,17 @@ func SummaryTable(summaries []Summary, overSeeds bool) *Table {
 			{"seeds", true, []string{"seeds"}}, {"tasks", true, []string{"tasks"}}, {"±", false, []string{"interval"}},
 		},
 		Notes: []string{"squad: mean over a task's questions; mem1: MEM1's rules, sum over them. " +
-			"±: half the 95 % interval over tasks (bootstrap) or seeds (t)."},
+			"±: half the 95 % interval, over seeds (t, of the seeds' means) or of one run over its tasks (bootstrap)."},
 	}
 	for _, m := range Metrics {
 		t.Columns = append(t.Columns, Column{m.Head, true, []string{m.Key, m.Key + "_low", m.Key + "_high"}})
 	}
 	for _, s := range summaries {
-		over, from := "tasks", s.OverTasks
-		if overSeeds && s.OverSeeds != nil {
-			over, from = "seeds", s.OverSeeds
-		}
-		row := []Cell{Text(s.Horizon), Text(s.Variant), Text(s.Seeds), Text(s.Tasks), Text(over)}
+		row := []Cell{Text(s.Horizon), Text(s.Variant), Text(s.Seeds), Text(s.Tasks), Text(string(s.Over))}
 		for _, m := range Metrics {
 			cell := absent
-			if i, ok := from[m.Key]; ok {
-				text := decimal(i.Mean, m.Decimals) + " ±" + decimal(i.Half(), m.Decimals)
-				cell = Cell{text, []any{i.Mean, i.Low, i.High}}
+			if i, ok := s.Means[m.Key]; ok {
+				cell = Cell{decimal(i.Mean, m.Decimals) + " ±" + decimal(i.Half(), m.Decimals), stats(i.Mean, i.Low, i.High)}
 			}
 			row = append(row, cell)
 		}
@@ -63,33 +59,40 @@ func SummaryTable(summaries []Summary, overSeeds bool) *Table {
 	return t
 }
 
-// ChangeTable shows each variant's change against the baseline in percent with
-// its 95 % interval, and below a horizon's rows the published changes, marked so.
-func ChangeTable(summaries []Summary, baseline string, published []Published) *Table {
+// ChangeTable shows each comparison's changes in percent with their 95 %
+// intervals, and below a horizon's rows the published changes against the same
+// baseline, marked so.
+func ChangeTable(comparisons []Comparison, baseline string, published []Published) *Table {
 	t := &Table{
 		Title: "Change against " + baseline + " in %",
 		Columns: []Column{
 			{"horizon", false, []string{"horizon"}}, {"variant", false, []string{"variant"}},
-			{"source", false, []string{"source"}},
+			{"source", false, []string{"source"}}, {"pairs", true, []string{"pairs", "over"}},
 		},
 	}
 	for _, m := range Metrics {
-		t.Columns = append(t.Columns, Column{m.Head, true, []string{m.Key, m.Key + "_low", m.Key + "_high"}})
+		t.Columns = append(t.Columns, Column{m.Head, true, changeKeys(m.Key)})
 	}
-	measured := false
-	for i, s := range summaries {
-		if s.Changes != nil {
-			t.Rows = append(t.Rows, changeRow(s))
-			measured = true
-		} else if s.NoChange != "" {
-			t.Notes = append(t.Notes, "No change: "+s.NoChange+".")
+	over := map[Over]bool{}
+	for i, c := range comparisons {
+		if c.Changes != nil {
+			t.Rows = append(t.Rows, changeRow(c))
+			over[c.Over] = true
+		} else if c.NoChange != "" {
+			t.Notes = append(t.Notes, "No change: "+c.NoChange+".")
 		}
-		if i+1 == len(summaries) || summaries[i+1].Horizon != s.Horizon {
-			t.Rows = append(t.Rows, publishedRows(s.Horizon, baseline, published)...)
+		if i+1 == len(comparisons) || comparisons[i+1].Horizon != c.Horizon {
+			t.Rows = append(t.Rows, publishedRows(c.Horizon, baseline, published)...)
 		}
 	}
-	if measured {
-		t.Notes = append(t.Notes, "In brackets the 95 % interval of a paired bootstrap over tasks; n/a: the baseline is 0, or it was not measured.")
+	if over[OverSeeds] {
+		t.Notes = append(t.Notes, "Pairs of seeds: ± is half the 95 % interval of the paired t-test over the seeds' means, in percent of the baseline's mean, with the test's p.")
+	}
+	if over[OverTasks] {
+		t.Notes = append(t.Notes, "Pairs of tasks: in brackets the 95 % interval of a paired bootstrap over tasks.")
+	}
+	if len(over) > 0 {
+		t.Notes = append(t.Notes, "n/a: the baseline is 0, or it was not measured.")
 	}
 	if len(published) > 0 {
 		t.Notes = append(t.Notes, "published: "+PublishedSource+"; there EM and F1 are not said to be squad's or mem1's, and they stand under squad.")
@@ -97,18 +100,49 @@ func ChangeTable(summaries []Summary, baseline string, published []Published) *T
 	return t
 }
 
-func changeRow(s Summary) []Cell {
-	row := []Cell{Text(s.Horizon), Text(s.Variant), Text("measured")}
+// Comparisons lists what the summaries were compared with.
+func Comparisons(summaries []Summary) []Comparison {
+	var list []Comparison
+	for _, s := range summaries {
+		if s.Against != nil {
+			list = append(list, *s.Against)
+		}
+	}
+	return list
+}
+
+func changeKeys(key string) []string {
+	keys := []string{key + "_percent", key + "_percent_low", key + "_percent_high"}
+	return append(keys, key+"_difference", key+"_difference_low", key+"_difference_high", key+"_t", key+"_p")
+}
+
+func changeRow(c Comparison) []Cell {
+	row := []Cell{Text(c.Horizon), Text(c.Variant), Text("measured"), {fmt.Sprintf("%d %s", c.Pairs, c.Over), []any{c.Pairs, string(c.Over)}}}
 	for _, m := range Metrics {
-		p := s.Changes[m.Key].Percent
-		if p == nil {
+		change, ok := c.Changes[m.Key]
+		if !ok {
 			row = append(row, absent)
 			continue
 		}
-		text := fmt.Sprintf("%s [%s, %s]", signed(p.Mean), signed(p.Low), signed(p.High))
-		row = append(row, Cell{text, []any{p.Mean, number(p.Low), number(p.High)}})
+		row = append(row, changeCell(change))
 	}
 	return row
+}
+
+// changeCell shows the percent, and holds the difference too.
+func changeCell(c Change) Cell {
+	cell := Cell{absent.Text, []any{nil, nil, nil}}
+	if p := c.Percent; p != nil {
+		cell = Cell{fmt.Sprintf("%s [%s, %s]", signed(p.Mean), signed(p.Low), signed(p.High)), stats(p.Mean, p.Low, p.High)}
+		if c.Test != nil {
+			cell.Text = fmt.Sprintf("%s ±%.1f, %s", signed(p.Mean), p.Half(), probability(c.Test.P))
+		}
+	}
+	cell.Values = append(cell.Values, stats(c.Difference.Mean, c.Difference.Low, c.Difference.High)...)
+	if c.Test != nil {
+		cell.Values = append(cell.Values, stats(c.Test.T, c.Test.P)...)
+	}
+	return cell
 }
 
 // publishedRows makes one row for each published table and variant of a horizon.
@@ -122,12 +156,12 @@ func publishedRows(horizon, baseline string, published []Published) [][]Cell {
 		k := [2]string{p.Table, p.Variant}
 		if _, found := at[k]; !found {
 			at[k] = len(rows)
-			row := []Cell{Text(horizon), Text(p.Variant), Text("published " + p.Table)}
+			row := []Cell{Text(horizon), Text(p.Variant), Text("published " + p.Table), {}}
 			rows = append(rows, append(row, make([]Cell, len(Metrics))...))
 		}
 		for j, m := range Metrics {
 			if m.Key == p.Metric {
-				rows[at[k]][3+j] = Cell{signed(p.Value), []any{p.Value}}
+				rows[at[k]][4+j] = Cell{signed(p.Value), []any{p.Value}}
 			}
 		}
 	}
@@ -146,10 +180,23 @@ func signed(percent float64) string {
 	return fmt.Sprintf("%+.1f", percent)
 }
 
-// number is null where JSON has no number.
-func number(v float64) any {
-	if !finite(v) {
-		return nil
+// probability shows a p value.
+func probability(p float64) string {
+	if p < 0.001 {
+		return "p<.001"
 	}
-	return v
+	return "p=" + strings.TrimPrefix(decimal(p, 3), "0")
+}
+
+// stats are statistics for machines, to nine digits, which are the same on any
+// processor; null where JSON has no number.
+func stats(values ...float64) []any {
+	out := make([]any, len(values))
+	for i, v := range values {
+		if finite(v) {
+			// What FormatFloat writes ParseFloat reads.
+			out[i], _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 9, 64), 64)
+		}
+	}
+	return out
 }
