@@ -1,18 +1,211 @@
 package results
 
-// PaperTable is one of the paper's tables with its parts, such as values and changes.
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// PaperTable is one of the paper's tables, in parts such as values and changes.
 type PaperTable struct {
 	Name   string // t1, t2, t3, t3b, t4 to t9
 	Tables []*Table
 }
 
-// PaperTables makes all tables of the paper. One without evidence says so.
+// The variants of the paper with the start that all begin with, and those that
+// go beyond it. Each table of an evaluation shows them in this order.
+var (
+	mainVariants  = []string{"sft", "ppo", "persistent", "memopd"}
+	extraVariants = []string{"ppo-mem1", "memopd-topk", "memopd-sampled"}
+)
+
+// The horizons of tables T1 and T2.
+var (
+	composedHorizons = []string{"q2", "q8", "q16"}
+	wikiHorizon      = "wikirag"
+)
+
+// PaperTables makes all tables of the paper, and a ninth of what goes beyond it.
+// One without evidence says so in a note.
 func PaperTables(e *Evidence) ([]PaperTable, error) {
-	return nil, nil
+	groups, err := groupRows(e.Rows)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(groups, orderGroups)
+	p := paper{e, groups, map[*group]Summary{}, map[[3]string]Comparison{}}
+	var tables []PaperTable
+	for _, make := range []func() (PaperTable, error){p.t1, p.t2, p.t3, p.t3b, p.t4, p.t5, p.t6, p.t7, p.t8, p.t9} {
+		t, err := make()
+		if err != nil {
+			return nil, fmt.Errorf("table %s: %w", t.Name, err)
+		}
+		tables = append(tables, t)
+	}
+	return tables, nil
 }
 
-// WriteTables writes a folder with each table in every format, and tables.md
-// with all of them.
-func WriteTables(dir string, ts []PaperTable) error {
-	return nil
+// paper makes tables of one outcome.
+type paper struct {
+	*Evidence
+	groups    []*group // in the order of the tables
+	summaries map[*group]Summary
+	compared  map[[3]string]Comparison // by variant, baseline, horizon
+}
+
+// summary summarizes a group once.
+func (p paper) summary(g *group) (Summary, error) {
+	if s, done := p.summaries[g]; done {
+		return s, nil
+	}
+	s, err := g.summary(DefaultBootstrap)
+	if err != nil {
+		return s, fmt.Errorf("%s on %s: %w", g.variant, g.horizon, err)
+	}
+	p.summaries[g] = s
+	return s, nil
+}
+
+// compare compares once.
+func (p paper) compare(variant, baseline, horizon string) (Comparison, error) {
+	key := [3]string{variant, baseline, horizon}
+	if c, done := p.compared[key]; done {
+		return c, nil
+	}
+	c, err := compareGroups(p.groups, variant, baseline, horizon, DefaultBootstrap)
+	if err != nil {
+		return c, fmt.Errorf("%s against %s on %s: %w", variant, baseline, horizon, err)
+	}
+	p.compared[key] = c
+	return c, nil
+}
+
+// orderGroups sorts by horizon, q2 before q16 before others, and by variant.
+func orderGroups(a, b *group) int {
+	return cmp.Or(
+		cmp.Compare(horizonRank(a.horizon), horizonRank(b.horizon)), strings.Compare(a.horizon, b.horizon),
+		cmp.Compare(variantRank(a.variant), variantRank(b.variant)), strings.Compare(a.variant, b.variant))
+}
+
+// horizonRank is the number of questions of qN; others come after.
+func horizonRank(horizon string) int {
+	if n, err := strconv.Atoi(strings.TrimPrefix(horizon, "q")); err == nil {
+		return n
+	}
+	return 1 << 30
+}
+
+// variantRank puts variants that are not known between the paper's and those
+// that go beyond it.
+func variantRank(variant string) int {
+	if i := slices.Index(mainVariants, variant); i >= 0 {
+		return i
+	}
+	if i := slices.Index(extraVariants, variant); i >= 0 {
+		return len(mainVariants) + 1 + i
+	}
+	return len(mainVariants)
+}
+
+// without is a table of a note.
+func without(name, title, why string) PaperTable {
+	return PaperTable{name, []*Table{{Title: title, Notes: []string{"No evidence: " + why + "."}}}}
+}
+
+func (p paper) t1() (PaperTable, error) {
+	return p.evaluation("t1", "T1: main results", composedHorizons)
+}
+
+func (p paper) t2() (PaperTable, error) {
+	return p.evaluation("t2", "T2: Wiki-RAG", []string{wikiHorizon})
+}
+
+// evaluation is a table of values and one of changes against ppo.
+func (p paper) evaluation(name, title string, horizons []string) (PaperTable, error) {
+	keep := func(g *group) bool {
+		return slices.Contains(horizons, g.horizon) && !slices.Contains(extraVariants, g.variant)
+	}
+	values, err := p.values(keep)
+	if err != nil || len(values.Rows) == 0 {
+		return without(name, title, "nothing was evaluated on "+strings.Join(horizons, ", ")), err
+	}
+	values.Title = title
+	values.Notes = append(values.Notes, p.lacking(horizons)...)
+	changes, err := p.changes("ppo", strings.ToUpper(name), keep)
+	changes.Name, changes.Title = "changes", title+", change against ppo in %"
+	return PaperTable{name, []*Table{values, changes}}, err
+}
+
+// values is a table of means of some groups.
+func (p paper) values(keep func(*group) bool) (*Table, error) {
+	var summaries []Summary
+	for _, g := range p.groups {
+		if !keep(g) {
+			continue
+		}
+		s, err := p.summary(g)
+		if err != nil {
+			return nil, err
+		}
+		summaries = append(summaries, s)
+	}
+	t := SummaryTable(summaries)
+	t.Name = "values"
+	t.Notes = append(t.Notes, p.provenance())
+	return t, nil
+}
+
+// changes is a table of some groups against a baseline, with the paper's numbers
+// of one of its tables ("" for none).
+func (p paper) changes(baseline, paperTable string, keep func(*group) bool) (*Table, error) {
+	var comparisons []Comparison
+	for _, g := range p.groups {
+		if !keep(g) || g.variant == baseline {
+			continue
+		}
+		c, err := p.compare(g.variant, baseline, g.horizon)
+		if err != nil {
+			return &Table{}, err
+		}
+		comparisons = append(comparisons, c)
+	}
+	published := slices.DeleteFunc(PublishedNumbers(), func(n Published) bool { return n.Table != paperTable })
+	return ChangeTable(comparisons, baseline, published), nil
+}
+
+// lacking notes which of the variants and horizons were not evaluated.
+func (p paper) lacking(horizons []string) []string {
+	var notes []string
+	for _, h := range horizons {
+		var absent []string
+		for _, v := range mainVariants {
+			if find(p.groups, v, h) == nil {
+				absent = append(absent, v)
+			}
+		}
+		if len(absent) > 0 {
+			notes = append(notes, fmt.Sprintf("Not evaluated on %s: %s.", h, strings.Join(absent, ", ")))
+		}
+	}
+	return notes
+}
+
+// provenance says what made the outcome.
+func (p paper) provenance() string {
+	m := p.Manifest
+	commit := m.Commit
+	if m.Dirty {
+		commit += " with uncommitted changes"
+	}
+	return fmt.Sprintf("sft: the start of all variants. Preset %s, seeds %s, commit %s, libtorch %s, %s, %d cores.", m.Preset, seedList(m.Seeds), cmp.Or(commit, "unknown"), cmp.Or(m.Libtorch, "unknown"), cmp.Or(m.Machine.CPU, "unknown processor"), m.Machine.Cores)
+}
+
+func seedList(seeds []int64) string {
+	texts := make([]string, len(seeds))
+	for i, s := range seeds {
+		texts[i] = strconv.FormatInt(s, 10)
+	}
+	return strings.Join(texts, ", ")
 }

@@ -60,6 +60,9 @@ var Metrics = []Metric{
 	{"inference_seconds", "time (s)", 3, -1, func(v *Values) *float64 { return v.InferenceSeconds }},
 }
 
+// score tells EM and F1, by either scorer, from costs.
+func (m Metric) score() bool { return m.Better > 0 }
+
 // Of is the metric's value, false where it was not measured.
 func (m Metric) Of(v Values) (float64, bool) {
 	if x := m.get(&v); x != nil {

@@ -3,6 +3,7 @@ package results
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -40,7 +41,8 @@ func SummaryTable(summaries []Summary) *Table {
 			{"seeds", true, []string{"seeds"}}, {"tasks", true, []string{"tasks"}}, {"±", false, []string{"interval"}},
 		},
 		Notes: []string{"squad: mean over a task's questions; mem1: MEM1's rules, sum over them. " +
-			"±: half the 95 % interval, over seeds (t, of the seeds' means) or of one run over its tasks (bootstrap)."},
+			"±: half the 95 % interval, over seeds (t, of the seeds' means) or of one run over its tasks (bootstrap). " +
+			"time: the model's, over the tasks that ran alone."},
 	}
 	for _, m := range Metrics {
 		t.Columns = append(t.Columns, Column{m.Head, true, []string{m.Key, m.Key + "_low", m.Key + "_high"}})
@@ -91,7 +93,12 @@ func ChangeTable(comparisons []Comparison, baseline string, published []Publishe
 	if over[OverTasks] {
 		t.Notes = append(t.Notes, "Pairs of tasks: in brackets the 95 % interval of a paired bootstrap over tasks.")
 	}
-	if len(over) > 0 {
+	if over[OverSeeds] {
+		t.Notes = append(t.Notes, "p values are not corrected for the number of comparisons.")
+	}
+	if slices.ContainsFunc(t.Rows, func(row []Cell) bool {
+		return slices.ContainsFunc(row, func(c Cell) bool { return c.Text == absent.Text })
+	}) {
 		t.Notes = append(t.Notes, "n/a: the baseline is 0, or it was not measured.")
 	}
 	if len(published) > 0 {

@@ -1,0 +1,112 @@
+package results
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// control is one comparison of table T5.
+type control struct{ variant, baseline string }
+
+var controls = []control{{"persistent", "ppo"}, {"memopd", "persistent"}, {"memopd", "ppo"}, {"sft", "ppo"}}
+
+// t5 separates what a teacher brings from what its aligned state adds, on q2 with
+// the paper's changes in a column of their own, and how alignment fares on the
+// other horizons.
+func (p paper) t5() (PaperTable, error) {
+	const name, title = "t5", "T5: control of the teacher's state, q2"
+	t := &Table{Name: "q2", Title: title, Columns: []Column{
+		{"comparison", false, []string{"variant", "baseline"}}, {"metric", false, []string{"metric"}}, {"pairs", true, []string{"pairs", "over"}},
+		{"baseline", true, []string{"baseline_mean"}}, {"variant", true, []string{"variant_mean"}},
+		{"difference", true, []string{"difference", "difference_low", "difference_high"}}, {"t", true, []string{"t"}}, {"p", true, []string{"p"}},
+		{"change in %", true, []string{"percent", "percent_low", "percent_high"}}, {"published, in %", true, []string{"published_percent"}},
+	}}
+	for _, c := range controls {
+		compared, err := p.compare(c.variant, c.baseline, "q2")
+		if err != nil {
+			return PaperTable{Name: name}, err
+		}
+		if compared.Changes == nil {
+			t.Notes = append(t.Notes, "No change: "+compared.NoChange+".")
+			continue
+		}
+		for _, m := range Metrics {
+			if change, ok := compared.Changes[m.Key]; ok && m.score() {
+				t.Rows = append(t.Rows, controlRow(compared, m, change))
+			}
+		}
+	}
+	if len(t.Rows) == 0 {
+		return without(name, title, "neither persistent nor memopd can be compared on q2"), nil
+	}
+	t.Notes = append(t.Notes, "Pairs of seeds: 95 % t interval of the paired differences and the paired t-test; pairs of tasks (one run): bootstrap, no test.",
+		"published: "+PublishedSource+", table T5; EM and F1 there are not said to be squad's or mem1's, and they stand under squad.")
+	tables := []*Table{t}
+	others, err := p.changes("persistent", "", func(g *group) bool { return g.variant == "memopd" && g.horizon != "q2" })
+	if others.Name, others.Title = "horizons", "T5: memopd against persistent on the other horizons, change in %"; err == nil && len(others.Rows) > 0 {
+		tables = append(tables, others)
+	}
+	return PaperTable{name, tables}, err
+}
+
+func controlRow(c Comparison, m Metric, change Change) []Cell {
+	d := change.Difference
+	span := fmt.Sprintf("%+.*f [%+.*f, %+.*f]", m.Decimals, d.Mean, m.Decimals, d.Low, m.Decimals, d.High)
+	row := []Cell{
+		{c.Variant + " against " + c.Baseline, []any{c.Variant, c.Baseline}}, {m.Head, []any{m.Key}},
+		{fmt.Sprintf("%d %s", c.Pairs, c.Over), []any{c.Pairs, string(c.Over)}},
+		{decimal(change.Base, m.Decimals), stats(change.Base)}, {decimal(change.New, m.Decimals), stats(change.New)},
+		{span, stats(d.Mean, d.Low, d.High)}, dash, dash, absent, dash,
+	}
+	if change.Test != nil {
+		row[6] = Cell{fmt.Sprintf("%.2f", change.Test.T), stats(change.Test.T)}
+		row[7] = Cell{strings.TrimLeft(probability(change.Test.P), "p="), stats(change.Test.P)}
+	}
+	if i := change.Percent; i != nil {
+		row[8] = Cell{fmt.Sprintf("%s [%s, %s]", signed(i.Mean), signed(i.Low), signed(i.High)), stats(i.Mean, i.Low, i.High)}
+	}
+	i := slices.IndexFunc(PublishedNumbers(), func(n Published) bool {
+		return n.Table == "T5" && n.Variant == c.Variant && n.Baseline == c.Baseline && n.Horizon == c.Horizon && n.Metric == m.Key
+	})
+	if i >= 0 {
+		value := PublishedNumbers()[i].Value
+		row[9] = Cell{signed(value), []any{value}}
+	}
+	return row
+}
+
+// dash stands for what does not apply.
+var dash = Cell{Text: "-"}
+
+// t9 goes beyond the paper: other estimators of the teacher term, and another
+// layout in training, beside the variants that they differ from.
+func (p paper) t9() (PaperTable, error) {
+	const name, title = "t9", "T9: estimators of the teacher term and layouts of training (not in the paper)"
+	extra := func(g *group) bool { return slices.Contains(extraVariants, g.variant) }
+	if !slices.ContainsFunc(p.groups, extra) {
+		return without(name, title, "none of "+strings.Join(extraVariants, ", ")+" was evaluated"), nil
+	}
+	measured := func(g *group) bool { // beside them, on the same horizons
+		return slices.Contains([]string{"sft", "ppo", "memopd"}, g.variant) && slices.ContainsFunc(p.groups, func(o *group) bool { return extra(o) && o.horizon == g.horizon })
+	}
+	values, err := p.values(func(g *group) bool { return extra(g) || measured(g) })
+	if err != nil {
+		return PaperTable{Name: name}, err
+	}
+	values.Title = title
+	tables := []*Table{values}
+	for _, baseline := range []string{"ppo", "memopd"} {
+		t, err := p.changes(baseline, "", func(g *group) bool {
+			return extra(g) && (baseline == "ppo" || strings.HasPrefix(g.variant, "memopd"))
+		})
+		if err != nil {
+			return PaperTable{Name: name}, err
+		}
+		t.Name, t.Title = "against-"+baseline, "T9: change against "+baseline+" in %"
+		if len(t.Rows)+len(t.Notes) > 0 {
+			tables = append(tables, t)
+		}
+	}
+	return PaperTable{name, tables}, nil
+}
