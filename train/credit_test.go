@@ -373,3 +373,42 @@ func TestNothingSampledIsAnError(t *testing.T) {
 		t.Errorf("SFT: %v", err)
 	}
 }
+
+// TestLaterUpdatesAreThoseOfSeparateCalls trains two copies for some steps, one on packed
+// trajectories, one on their calls in rows of their own: losses that are equal at the
+// first step alone are those of a wrong gradient.
+func TestLaterUpdatesAreThoseOfSeparateCalls(t *testing.T) {
+	c := tinySFT()
+	c.LearningRate, c.WarmupSteps, c.WeightDecay = 1e-2, 0, 0
+	var losses, norms [2][]float64
+	for i, layout := range []func(*trace.Trajectory) ([]*align.Packed, error){
+		func(x *trace.Trajectory) ([]*align.Packed, error) {
+			p, err := align.Compile(x, align.Options{})
+			return []*align.Packed{p}, err
+		},
+		func(x *trace.Trajectory) ([]*align.Packed, error) { return align.Calls(x, align.Options{}) },
+	} {
+		r, err := openSFT(c, SFTParts{Model: tinyModel(t, 1), Source: randomSource, Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.optimizer.Free()
+		var rows []*align.Packed
+		for _, x := range ragged(9) {
+			more, err := layout(x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows = append(rows, more...)
+		}
+		for range 6 {
+			loss, norm := r.update(rows)
+			losses[i], norms[i] = append(losses[i], loss), append(norms[i], norm)
+		}
+	}
+	near(t, "loss of each step", losses[0], losses[1], 1e-4)
+	near(t, "gradient norm of each step", norms[0], norms[1], 1e-3)
+	if fell := losses[0][0] - losses[0][5]; fell < 0.05*losses[0][0] {
+		t.Errorf("the loss fell by %g from %g: nothing was trained", fell, losses[0][0])
+	}
+}

@@ -316,3 +316,30 @@ func TestReadRefuses(t *testing.T) {
 		t.Error("a broken file was read")
 	}
 }
+
+// A file says of which distribution its log-probs are: temperature, top-k, top-p and
+// whether those were applied; where trajectories differ in any of them, that they do.
+func TestFilesSayWhoseLogProbsTheyHold(t *testing.T) {
+	raw := trace.Sampler{Temperature: 0.5, TopK: 3, TopP: 0.75, Meaning: trace.MeaningRaw, Seed: 9}
+	processed := raw
+	processed.Meaning = trace.MeaningProcessed
+	for _, c := range []struct {
+		a, b trace.Sampler
+		want string
+	}{
+		{raw, raw, `{"greedy":false,"temperature":0.5,"top_k":3,"top_p":0.75,"seed":0,"meaning":"raw"}`},
+		{processed, processed, `{"greedy":false,"temperature":0.5,"top_k":3,"top_p":0.75,"seed":0}`},
+		{raw, processed, "mixed"},
+	} {
+		all := some(t)[:2]
+		all[0].Sampler, all[1].Sampler = c.a, c.b
+		path := filepath.Join(t.TempDir(), "b.safetensors")
+		if err := export.WriteSafetensors(path, build(t, "aligned", all)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := export.ReadSafetensors(path)
+		if err != nil || got.Metadata["sampler"] != c.want {
+			t.Errorf("%+v and %+v: %q, %v", c.a, c.b, got.Metadata["sampler"], err)
+		}
+	}
+}
