@@ -98,23 +98,31 @@ func sampledPiecesEncodeOtherwise(t *testing.T, tok *tokenizer.Tokenizer) {
 	}
 }
 
-// With a tokenizer a re-rendered word is told from a rewritten one by its text, at
-// the end of an output too.
+// With a tokenizer a re-rendered word is told from a rewritten one by its text, within
+// an output and at its end.
 func TestDriftTellsTextsApart(t *testing.T) { withTokenizers(t, driftTellsTextsApart) }
 
 func driftTellsTextsApart(t *testing.T, tok *tokenizer.Tokenizer) {
-	he, llo, hello := tok.Encode("hel")[0], tok.Encode("lo")[0], tok.Encode("hello")[0]
+	he, llo, hello, other := tok.Encode("hel")[0], tok.Encode("lo")[0], tok.Encode("hello")[0], tok.Encode("x")[0]
+	rest := slices.Repeat([]int32{he, hello}, 5)
 	for _, c := range []struct {
 		found int32
 		says  string
-	}{{hello, "retokenised"}, {llo, "rewritten"}} {
-		tr := imported(func(t *trace.Trajectory) {
-			t.Calls[0].Output, t.Calls[0].LogProbs = []int32{he, llo}, nil
-			seen(t, []int32{c.found, he}, span(trace.OriginUnknown, -1, 0, 2, 4))
-		})
-		f := rowOf(auditOf(Options{Tokenizer: tok}, tr), CheckDrift).First
-		if f == nil || !strings.Contains(f.Problem, c.says) || f.Token != 0 || !slices.Equal(f.Recorded, []int32{he, llo}) {
-			t.Errorf("%d: %+v, want %q", c.found, f, c.says)
+	}{{hello, "retokenised"}, {other, "rewritten"}} {
+		for where, make := range map[string]func(*trace.Trajectory){
+			"at the end": func(t *trace.Trajectory) {
+				t.Calls[0].Output, t.Calls[0].LogProbs = []int32{he, llo}, nil
+				seen(t, []int32{c.found, he}, span(trace.OriginUnknown, -1, 0, 2, 4))
+			},
+			"within": func(t *trace.Trajectory) {
+				t.Calls[0].Output, t.Calls[0].LogProbs = slices.Concat([]int32{he, llo}, rest), nil
+				seen(t, slices.Concat([]int32{c.found}, rest), span(trace.OriginUnknown, -1, 0, 2, 3), span(trace.OriginRetained, 0, 2, 3, 13))
+			},
+		} {
+			f := rowOf(auditOf(Options{Tokenizer: tok}, imported(make)), CheckDrift).First
+			if f == nil || !strings.Contains(f.Problem, c.says) || f.Token != 0 || !slices.Equal(f.Recorded, []int32{he, llo}) {
+				t.Errorf("%s, %d: %+v, want %q", where, c.found, f, c.says)
+			}
 		}
 	}
 }
