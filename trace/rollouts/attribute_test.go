@@ -105,6 +105,16 @@ func TestHistoryGoesOnFromAnOlderPrompt(t *testing.T) {
 	checkSpans(t, &tr.Calls[1], prefixTo(6), retained(0, 0, 6, 18), observed(0, 18, 19))
 	// What stands there now is not what call 0 was answered before.
 	checkSpans(t, &tr.Calls[2], prefixTo(6), retained(0, 0, 6, 18), unknown(18, 20))
+
+	// An output of one id is no run that could be found again, but by what stands before it.
+	tr = single(t,
+		turn{context: task, output: []int32{50}},
+		turn{context: slices.Concat(task, []int32{50, 7}), output: second},
+		turn{context: slices.Concat(task, []int32{50, 9, 9}), output: second},
+		turn{context: slices.Concat(task, []int32{51, 50}), output: second})
+	checkSpans(t, &tr.Calls[1], prefixTo(6), retained(0, 0, 6, 7), observed(0, 7, 8))
+	checkSpans(t, &tr.Calls[2], prefixTo(6), retained(0, 0, 6, 7), unknown(7, 9))
+	checkSpans(t, &tr.Calls[3], prefixTo(6), unknown(6, 8))
 }
 
 // The exact sequence of an earlier call wins over a run that merely looks alike,
@@ -115,6 +125,14 @@ func TestExactSequenceBeatsSimilarRun(t *testing.T) {
 		turn{context: slices.Concat(task, first, answer), output: first[:10], stop: trace.StopLength},
 		turn{context: slices.Concat(task, first, answer, first[:10]), output: second})
 	checkSpans(t, &tr.Calls[2], prefixTo(6), retained(0, 0, 6, 18), observed(0, 18, 21), retained(1, 0, 21, 31))
+
+	// The same where the environment happens to go on as the older output did, which
+	// makes that the longer run: the output still ends where it was cut.
+	tr = single(t,
+		turn{context: task, output: first, stop: trace.StopLength},
+		turn{context: slices.Concat(task, first, answer), output: first[:10], stop: trace.StopLength},
+		turn{context: slices.Concat(task, first, answer, first), output: second})
+	checkSpans(t, &tr.Calls[2], prefixTo(6), retained(0, 0, 6, 18), observed(0, 18, 21), retained(1, 0, 21, 31), observed(1, 31, 33))
 }
 
 // MEM1's contexts: the last output and its observation, nothing older, also where
