@@ -112,7 +112,7 @@ func (in *auditInput) layoutOptions() align.Options {
 	if in.tokenizer == nil {
 		return align.Options{}
 	}
-	think := align.ThinkTo("</think>", func(ids []int32) string { return in.tokenizer.Decode(ids) })
+	think := thinkLength(in.tokenizer)
 	for _, t := range in.trajectories {
 		for k := range t.Calls {
 			if think(t, k) > 0 {

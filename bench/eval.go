@@ -22,7 +22,7 @@ type evalOptions struct {
 	common
 	Runs        string   `flag:"runs" help:"folder that holds the training runs; empty: --out"`
 	Horizon     []string `flag:"horizon" help:"questions a task: q2, q8, q16, any qN, or wikirag; several separated by commas"`
-	Variants    []string `flag:"variants" help:"what is evaluated: sft (the start), teacher, ppo, persistent, memopd, on real questions also base (the model before SFT); empty: all but the teacher"`
+	Variants    []string `flag:"variants" help:"what is evaluated: sft (the start), teacher, ppo, persistent, memopd, memopd-sampled, memopd-topk, ppo-mem1, names given to bench train --name, on real questions also base (the model before SFT); empty: the start and all that was trained"`
 	Seeds       string   `flag:"seeds" help:"runs of these seeds, such as 0-4; empty: all"`
 	Split       string   `flag:"split" help:"which tasks: test, dev or train"`
 	Tasks       int      `flag:"tasks" help:"tasks a horizon; 0: all, in the mini-wiki 400 of q2, 200 of q8, 100 of q16"`
@@ -112,8 +112,8 @@ func runEval(ctx context.Context, o evalOptions) error {
 
 // runWiki evaluates the preset's runs on the mini-wiki.
 func (o evalOptions) runWiki(ctx context.Context, sampling trace.Sampler) error {
-	if !slices.Contains(subjectNames(o.Preset), o.Baseline) {
-		return unknownName("baseline", o.Baseline, subjectNames(o.Preset))
+	if known := o.known(); !slices.Contains(known, o.Baseline) {
+		return unknownName("baseline", o.Baseline, known)
 	}
 	e, err := openWiki(ctx, o.Data, miniwiki.DefaultConfig(), o.Seed, o.speaking)
 	if err != nil {

@@ -73,7 +73,10 @@ func (o trainOptions) sameSettings(run *trainRun) error {
 }
 
 // settingsSince are settings that were not there at first, with what runs then did.
-var settingsSince = map[string]string{"update": `"` + defaultUpdate + `"`, "retriever": `""`}
+var settingsSince = map[string]string{
+	"update": `"` + defaultUpdate + `"`, "retriever": `""`,
+	"teacher-estimator": `"` + train.EstimatorFull + `"`, "layout": `"` + train.LayoutAligned + `"`,
+}
 
 // changedSettings lists how options differ from an earlier run's, but for those
 // that are free to; "" where they do not. A setting that was not there then is

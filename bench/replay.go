@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/model/tokenizer"
 	"github.com/memopd/memopd-bench/train"
 )
 
@@ -144,7 +145,7 @@ func replay(ctx context.Context, o replayOptions, run, bundle string) (*train.Re
 	if err := startTorch(threads); err != nil {
 		return nil, err
 	}
-	student, teacher, err := t.modelsAgain(ctx)
+	student, teacher, tok, err := t.modelsAgain(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func replay(ctx context.Context, o replayOptions, run, bundle string) (*train.Re
 	if teacher != nil {
 		defer teacher.Free()
 	}
-	return train.Replay(t.PPOConfig, train.PPOParts{Initial: student, Teacher: teacher, Dir: run, Threads: threads},
+	return train.Replay(t.PPOConfig, train.PPOParts{Initial: student, Teacher: teacher, Dir: run, Threads: threads, ThinkLength: thinkLength(tok)},
 		train.ReplayOptions{Bundle: bundle, Micro: o.Micro, Tolerance: o.Tolerance})
 }
 
@@ -177,25 +178,29 @@ func settingsOfRun(dir string) (trainOptions, error) {
 }
 
 // modelsAgain loads the models that a run started from, which are made anew under no
-// circumstances.
-func (o trainOptions) modelsAgain(ctx context.Context) (student, teacher *model.Decoder, err error) {
+// circumstances, and their tokenizer.
+func (o trainOptions) modelsAgain(ctx context.Context) (student, teacher *model.Decoder, tok *tokenizer.Tokenizer, err error) {
 	if o.FromScratch {
 		made := pretrainFolder(o.Out, o.Preset, 0)
 		if _, err := os.Stat(filepath.Join(made, pretrainFile)); err != nil {
-			return nil, nil, errors.New("the run made its models from scratch, and they are not there: name them with --student and --teacher-model")
+			return nil, nil, nil, errors.New("the run made its models from scratch, and they are not there: name them with --student and --teacher-model")
 		}
 	}
 	at, err := o.startingPlaces(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	e := &environment{}
-	if !onWiki(o.Preset) {
-		if e.dialect, err = modelDialect(o.speaking, at.student); err != nil {
-			return nil, nil, err
-		}
+	if onWiki(o.Preset) {
+		tok, err = wikiTokenizer()
+	} else if e.dialect, err = modelDialect(o.speaking, at.student); err == nil {
+		tok = e.tokenizer
 	}
-	return o.startingModels(at, e)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	student, teacher, err = o.startingModels(at, e)
+	return student, teacher, tok, err
 }
 
 // printReplay prints the stages and what is to be said of them.

@@ -36,10 +36,12 @@ func subjectNames(preset string) []string {
 	if !onWiki(preset) {
 		names = append([]string{variantBase}, names...)
 	}
-	for _, v := range variants {
-		names = append(names, v.name)
-	}
-	return names
+	return append(names, variantNames()...)
+}
+
+// known lists all that can be evaluated: variants, and runs under names of their own.
+func (o evalOptions) known() []string {
+	return append(subjectNames(o.Preset), namedRuns(filepath.Join(o.runs(), o.Preset))...)
 }
 
 // findSubjects lists what is to be evaluated: what the options name, or the
@@ -48,7 +50,7 @@ func subjectNames(preset string) []string {
 func findSubjects(o evalOptions, loads loader) ([]subject, error) {
 	wanted := o.Variants
 	if len(wanted) == 0 {
-		for _, name := range subjectNames(o.Preset) {
+		for _, name := range o.known() {
 			if name != variantTeacher {
 				wanted = append(wanted, name)
 			}
@@ -67,7 +69,7 @@ func findSubjects(o evalOptions, loads loader) ([]subject, error) {
 		subjects = append(subjects, found...)
 	}
 	trained := slices.ContainsFunc(subjects, func(s subject) bool {
-		return slices.ContainsFunc(variants, func(v variant) bool { return v.name == s.variant })
+		return !slices.Contains([]string{variantBase, variantSFT, variantTeacher}, s.variant)
 	})
 	if asked := o.Seeds != "" || o.Runs != ""; asked && !trained {
 		return nil, fmt.Errorf("no run under %s with seeds %q (empty: any)", filepath.Join(o.runs(), o.Preset), o.Seeds)
@@ -88,8 +90,8 @@ func subjectsOf(o evalOptions, variant string, loads loader) ([]subject, error) 
 	case variant == variantTeacher:
 		return presetSubject(o, variant, presets.Teacher, loads)
 	}
-	if _, err := teacherOf(variant); err != nil {
-		return nil, unknownName("variant", variant, subjectNames(o.Preset))
+	if known := o.known(); !slices.Contains(known, variant) {
+		return nil, unknownName("variant", variant, known)
 	}
 	return trainedSubjects(o, variant, loads)
 }

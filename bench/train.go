@@ -18,30 +18,10 @@ import (
 	"github.com/memopd/memopd-bench/train"
 )
 
-// variant is one of the paper's.
-type variant struct{ name, teacher string }
-
-// variants are the paper's, each one value of what the teacher sees.
-var variants = []variant{
-	{"ppo", train.TeacherNone},
-	{"persistent", train.TeacherPersistent},
-	{"memopd", train.TeacherAligned},
-}
-
-func teacherOf(variant string) (string, error) {
-	var known []string
-	for _, v := range variants {
-		if v.name == variant {
-			return v.teacher, nil
-		}
-		known = append(known, v.name)
-	}
-	return "", unknownName("variant", variant, known)
-}
-
 // trainOptions holds the settings of bench train.
 type trainOptions struct {
-	Variant string `flag:"variant" help:"ppo (no teacher), persistent (the teacher reads the flattened history) or memopd (the teacher sees each call's own state)"`
+	Variant string `flag:"variant" help:"ppo (no teacher), persistent (the teacher reads the flattened history), memopd (the teacher sees each call's own state), memopd-sampled or memopd-topk (the same by other estimators of the teacher term) or ppo-mem1 (no teacher, trained under MEM1's mask)"`
+	Name    string `flag:"name" help:"folder of the runs in the variant's place, to keep apart what was trained with other settings or another teacher; bench eval --variants knows it; empty: the variant's name"`
 	Preset  string `flag:"preset" help:"defaults: mini, smoke, small or paper"`
 	common
 	Seeds       string `flag:"seeds" help:"several runs, such as 0-4 or 1,3; goes before --seed"`
@@ -69,13 +49,19 @@ func newTrain() *cobra.Command {
 		Long: `Trains a student with PPO from the preset's SFT weights on q2 tasks: of the
 mini-wiki, or with --preset small or paper on real questions. The variants differ in what the teacher sees: nothing (ppo), the
 flattened history (persistent), or the very state that each action was sampled in
-(memopd). Runs are kept under OUT/PRESET/VARIANT/seed-N. Ctrl-C ends after the
-step with a checkpoint; --resume goes on as if nothing had happened.`,
+(memopd). memopd-sampled and memopd-topk estimate the teacher term from the sampled
+token or from the student's most probable ids (--teacher-estimator); ppo-mem1
+trains as ppo does but in wrong states, those of MEM1's published mask (--layout).
+Runs are kept under OUT/PRESET/VARIANT/seed-N, or OUT/PRESET/NAME/seed-N with --name.
+Ctrl-C ends after the step with a checkpoint; --resume goes on as if nothing had
+happened.`,
 		Example: `  bench train --variant memopd
   bench train --variant ppo --seeds 0-4
   bench train --variant persistent --steps 100 --learning-rate 2e-4
   bench train --variant memopd --preset smoke
-  bench train --variant memopd --preset small --steps 3`,
+  bench train --variant memopd --preset small --steps 3
+  bench train --variant memopd --layout visibility --name memopd-visibility
+  bench train --variant persistent --teacher-model DIR --name persistent-other-teacher`,
 	}, &o, &o.Preset, defaults, func(cmd *cobra.Command, _ []string) error { return runTrain(cmd.Context(), o) })
 	// The variant says what the teacher sees.
 	_ = cmd.Flags().MarkHidden("teacher")
@@ -96,6 +82,7 @@ func trainDefaults(preset string) (o trainOptions, err error) {
 type trainRun struct {
 	Schema   int               `json:"schema"`
 	Variant  string            `json:"variant"`
+	Name     string            `json:"name,omitempty"` // of the folder, where it is not the variant's
 	Seed     uint64            `json:"seed"`
 	Preset   string            `json:"preset"`
 	Finished bool              `json:"finished"`
@@ -109,7 +96,7 @@ const modelFolder = "model"
 
 func runTrain(ctx context.Context, o trainOptions) error {
 	var err error
-	if o.Teacher, err = teacherOf(o.Variant); err != nil {
+	if err = o.applyVariant(); err != nil {
 		return err
 	}
 	if err := o.check(); err != nil {
@@ -141,6 +128,9 @@ func (o trainOptions) check() error {
 	if !slices.Contains(rewards, o.Reward) {
 		return unknownName("reward", o.Reward, rewards)
 	}
+	if err := o.checkName(); err != nil {
+		return err
+	}
 	if o.DevTasks < 0 {
 		return fmt.Errorf("dev-tasks is %d, want 0 or more", o.DevTasks)
 	}
@@ -151,7 +141,7 @@ func (o trainOptions) check() error {
 }
 
 func trainSeed(ctx context.Context, o trainOptions) error {
-	dir := filepath.Join(o.Out, o.Preset, o.Variant, fmt.Sprintf("seed-%d", o.Seed))
+	dir := o.folder()
 	done, err := o.existing(dir)
 	if err != nil {
 		return err
@@ -183,7 +173,7 @@ func trainSeed(ctx context.Context, o trainOptions) error {
 	if teacher != nil {
 		defer teacher.Free()
 	}
-	run := &trainRun{Schema: 1, Variant: o.Variant, Seed: o.Seed, Preset: o.Preset}
+	run := &trainRun{Schema: 1, Variant: o.Variant, Name: o.Name, Seed: o.Seed, Preset: o.Preset}
 	run.Manifest = results.NewManifest(json.RawMessage(mustConfigJSON(&o)), libtorch())
 	if err := run.Manifest.AddFile("data", e.dataFile); err != nil {
 		return err
@@ -212,12 +202,15 @@ func (o trainOptions) ppo(ctx context.Context, e *environment, student, teacher 
 		return err
 	}
 	note("student of %d parameters, run folder %s", student.NumParameters(), dir)
+	if o.Layout != train.LayoutAligned {
+		note("layout %s: the states trained in are not those of the rollouts; what RCE finds is recorded (rce/p99) and stops nothing", o.Layout)
+	}
 	bar := newProgress("ppo steps", int64(o.Steps))
 	trained, err := train.PPO(ctx, o.PPOConfig, train.PPOParts{
 		Initial: student, Teacher: teacher, Dir: dir, Resume: o.Resume, Threads: threadCount(o.Threads),
 		Rollout: e.rollout(o, questions),
 		Save:    e.saveModel,
-		Eval:    e.devScores,
+		Eval:    e.devScores, ThinkLength: thinkLength(e.tokenizer),
 		Log: func(r train.Record) {
 			if step, ok := r.Get(train.StepMetric); ok {
 				bar.set(int64(step))

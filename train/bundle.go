@@ -166,6 +166,7 @@ func ReadBundle(dir string) (*Bundle, error) {
 	if b.Schema != bundleSchema {
 		return nil, fmt.Errorf("%s: schema version %d, want %d", filepath.Join(dir, bundleFile), b.Schema, bundleSchema)
 	}
+	b.Config.since()
 	if b.Step < 1 || len(b.Micros) == 0 && b.Error == "" {
 		return nil, fmt.Errorf("%s: step %d with %d microbatches", filepath.Join(dir, bundleFile), b.Step, len(b.Micros))
 	}

@@ -198,7 +198,7 @@ func (b *stepBatch) teacherContexts() []ContextHash {
 // exported are the compiled sequences with what was scored, and the teacher's where
 // they are others.
 func (b *stepBatch) exported(c PPOConfig) (batch, teacher *export.Batch, err error) {
-	batch = export.New("aligned")
+	batch = export.New(c.Layout)
 	if c.Teacher == TeacherPersistent {
 		teacher = export.New("persistent")
 	}

@@ -233,7 +233,7 @@ func TestKLOverUnequalRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := torch.NewScope()
-		b, err := compileBatch(c, trajectories)
+		b, err := compileBatch(c, c.limits(), trajectories)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -128,7 +128,7 @@ func scored(t *testing.T, c PPOConfig, ts []*trace.Trajectory) (*ppoRun, *stepBa
 		r.free()
 		r.policy.Free()
 	})
-	b, err := compileBatch(c, ts)
+	b, err := compileBatch(c, c.limits(), ts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -259,7 +259,7 @@ func TestTeacherContextIsNeverCut(t *testing.T) {
 		}
 		longest = max(longest, len(p.IDs))
 	}
-	b, err := compileBatch(c, all)
+	b, err := compileBatch(c, c.limits(), all)
 	if err != nil || len(b.samples) != len(all) {
 		t.Fatalf("%v, %d of %d compiled", err, len(b.samples), len(all))
 	}
@@ -290,7 +290,7 @@ func TestTeacherContextIsNeverCut(t *testing.T) {
 		}
 	}
 	c.PackedTokensMax = longest - 1
-	short, err := compileBatch(c, all)
+	short, err := compileBatch(c, c.limits(), all)
 	if err != nil || short.rejected[align.ReasonPackedTokens] == 0 || len(short.samples)+short.rejected[align.ReasonPackedTokens] != len(all) {
 		t.Fatalf("%v, rejected %v of %d", err, short.rejected, len(all))
 	}

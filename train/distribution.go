@@ -1,6 +1,8 @@
 package train
 
 import (
+	"math"
+
 	"github.com/memopd/memopd-bench/torch"
 )
 
@@ -75,6 +77,21 @@ type terms struct {
 	KLWeight      float64
 	Teacher       *torch.Tensor // (T, V) log distributions, overwritten; nil without a teacher
 	TeacherRows   []int64       // the T rows of the chunk that have one, rising
+
+	// TopK is 0, or the number of ids that the KL tells apart: the student's most
+	// probable ones. All others are one bucket, with the sum of their probabilities on
+	// either side:
+	//
+	//	sum over v in S of p(v) (log p(v) - log q(v)) + P (log P - log Q)
+	//
+	// The student's, since the reverse KL is a mean under the student: what it holds
+	// likely is where the sum is large, and what a teacher behind a server would be
+	// asked for (TRL's DistillationTrainer takes the same support for the reverse KL). With
+	// the rest as a bucket (TRL's loss_add_tail, veRL's tail) it stays a KL, of coarser
+	// distributions: not negative, at most the full one, equal to it when S leaves out
+	// one id or none. Renormalised over S it would not see the teacher's mass elsewhere.
+	// Ids within the bucket keep their proportions: the gradient moves them alike.
+	TopK int
 }
 
 // gradient turns log distributions (C, V), the result of logSoftmax_, into the
@@ -149,9 +166,33 @@ func (t terms) teacherBlock(x, p *torch.Tensor, start, n int64) (gradient, rows,
 		x, p = x.IndexSelect(0, rows), p.IndexSelect(0, rows)
 	}
 	q := t.Teacher.Narrow(0, int64(first), int64(len(places)))
+	var rest *torch.Tensor
+	top := t.top(x)
+	if top != nil {
+		rest = outside(q, top).Sub(outside(x, top))
+	}
 	q.Sub_(x) // log q - log p
+	if top != nil {
+		inside := q.Gather(-1, top)
+		q.Copy_(rest).Scatter_(-1, top, inside)
+	}
 	each := p.Mul(q).SumDim([]int{-1}, true).Neg()
 	return q.Add_(each, 1).MulScalar_(-t.KLWeight).Mul_(p), rows, each.Sum()
+}
+
+// top are the student's TopK most probable ids, (n, TopK); nil where the KL takes all.
+func (t terms) top(logDistribution *torch.Tensor) *torch.Tensor {
+	if t.TopK == 0 || int64(t.TopK) >= logDistribution.Dim(1) {
+		return nil
+	}
+	_, ids := logDistribution.Topk(int64(t.TopK), -1)
+	return ids
+}
+
+// outside is the logarithm of the probability that the ids (n, k) leave to all others,
+// (n, 1); summed over those, as 1 less the sum of the ids' would lose it to rounding.
+func outside(logDistribution, ids *torch.Tensor) *torch.Tensor {
+	return logDistribution.ScatterScalar(-1, ids, math.Inf(-1)).Logsumexp([]int{-1}, true)
 }
 
 // total is the sum of tensors of one element each, in float64.

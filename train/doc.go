@@ -1,7 +1,8 @@
 // Package train teaches decoders: supervised fine-tuning on turn-level examples
 // (sft.go) and PPO with a teacher term over compact-memory trajectories (ppo.go),
 // as MemOPD describes it (arXiv 2608.07068). The three variants of the paper
-// differ in one value, PPOConfig.Teacher.
+// differ in one value, PPOConfig.Teacher; beyond the paper are other estimators of the
+// teacher term (PPOConfig.TeacherEstimator) and wrong states (PPOConfig.Layout).
 //
 // The loops know trajectories, tensors and nothing of tasks: whoever calls them
 // injects functions that give trajectories, sample rollouts and evaluate. The
@@ -32,6 +33,7 @@
 //	ends/END                    trajectories that ended so (package trace)
 //	retrieval/failures          searches that could not be made and were told to the model
 //	align/rejected/REASON       trajectories left out of the update (package align; failed: see ReasonFailed)
+//	align/spurious_actions      tokens that the layout's mask takes for actions, and nothing sampled
 //	rollout/trajectories        trajectories in the update
 //	teacher/context_tokens      tokens that the teacher sees of a trajectory, which are never cut; null without a teacher
 //	rollout/calls_mean          calls a trajectory
@@ -41,6 +43,7 @@
 //	rce/actions                 sampled tokens whose packed log-probs were compared with independent calls
 //	rce/mean, rce/p99, rce/max  of the absolute differences
 //	rce/flips                   tokens with another most probable id
+//	rce/enforced                1 where a violation stops training, 0 where it is recorded alone: in other layouts than the aligned one
 //	rce/p99_compute, rce/max_compute, rce/flips_compute   the same in bf16, in runs that compute in it; what stands above is float32 then too
 //	losses/policy_loss          negated clipped surrogate
 //	losses/value_loss           half the squared error, clipped
@@ -50,11 +53,11 @@
 //	losses/value_clipfrac       the same of the value loss
 //	losses/explained_variance   of the returns by the critic, before the update
 //	actor/reference_kl          k1 estimate of KL(behaviour || reference)
-//	actor/teacher_kl            KL(student || teacher) over the teacher mask; null without a teacher
+//	actor/teacher_kl            KL(student || teacher) over the teacher mask, by the run's estimator; null without a teacher
 //	actor/ratio_max             largest ratio
 //	actor/grad_norm             mean over mini-batches, before clipping; critic/grad_norm alike
 //	actor/minibatches           optimiser steps
-//	actor/action_tokens         action tokens, once an epoch
+//	actor/action_tokens         action tokens, spurious ones too, once an epoch
 //
 //	perf/total_num_tokens       packed tokens of the batch
 //	perf/throughput             SFT: trained tokens a second; PPO: action tokens a second, all phases

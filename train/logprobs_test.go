@@ -66,7 +66,7 @@ func TestLogProbsOfAnotherDistributionAreRefused(t *testing.T) {
 		config.Temperature = c.s.Temperature
 		x := ragged(1)[0]
 		x.Sampler = c.s
-		_, err := compileBatch(config, []*trace.Trajectory{x})
+		_, err := compileBatch(config, config.limits(), []*trace.Trajectory{x})
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v, want %q", c.s, err, c.says)
 		}
@@ -125,7 +125,7 @@ func TestReferenceKLIsOfSampledTokensAlone(t *testing.T) {
 	for i, x := range all {
 		x.Reward = float64(i)
 	}
-	b, err := compileBatch(c, all)
+	b, err := compileBatch(c, c.limits(), all)
 	if err != nil {
 		t.Fatal(err)
 	}

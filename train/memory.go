@@ -122,8 +122,14 @@ func PlanPPO(c PPOConfig, student model.Config, teacher *model.Config, w Workloa
 	if c.KLCoefficient != 0 {
 		p.add("reference: weights", int64(frozen)*weights, kept...)
 	}
+	whole := teacher // where its whole distribution is taken in the update
+	if c.TeacherEstimator == EstimatorSampled {
+		whole = nil
+	}
 	if teacher != nil {
 		p.add("teacher: weights", int64(frozen)*Parameters(*teacher), kept...)
+	}
+	if whole != nil {
 		if c.OffloadFrozen || frozen < 4 {
 			p.add("teacher: f32 head", 4*int64(teacher.VocabSize*teacher.HiddenSize), computing...)
 		}
@@ -141,7 +147,7 @@ func PlanPPO(c PPOConfig, student model.Config, teacher *model.Config, w Workloa
 	p.add("critic: gradients", 4*critic, computing...)
 	p.samples(c.Compute, student, w)
 	p.scores(c.Compute, student, teacher, w)
-	p.updates(c.Compute, student, teacher, w)
+	p.updates(c.Compute, student, whole, w)
 	return p
 }
 

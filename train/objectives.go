@@ -46,6 +46,33 @@ func ClippedSurrogate(logProbs, behaviour, advantages *torch.Tensor, clip float6
 	return s
 }
 
+// SampledReverseKL estimates the summed KL(student || teacher) and its gradient from
+// the sampled tokens alone:
+//
+//	sum of r sg(log p(id) - log q(id)),  r = exp(logProbs - behaviour)
+//
+// where sg has no gradient. For an id drawn from the behaviour policy both are
+// unbiased, as the tests show by going over all ids: the value's mean is the sum over
+// v of p(v) (log p(v) - log q(v)), the gradient's that of this sum, whose other part, the
+// sum over v of p(v) grad log p(v), is 0. The estimate is Schulman's k1
+// (http://joschu.net/blog/kl-approx.html), used as the negated advantage of a policy
+// gradient with importance sampling, which is what on-policy distillation does: Thinking
+// Machines' blog of that name and tinker-cookbook's distillation/train_on_policy.py,
+// veRL's trainer/distillation/losses.py with k1 and use_policy_gradient.
+//
+// k1 or k3 as a loss to be differentiated has another gradient: k1's mean is 0, k3's is
+// that of the forward KL. k2 = (log p - log q)^2/2 has the one used here where r is 1
+// (veRL's "k3+" takes it for that), but no ratio, so that it is biased from the
+// second mini-batch on. Tinker holds log p at the sampler's value; we take the policy's,
+// as veRL does, and clip nothing: a clip biases. There is no baseline; the variance is
+// the estimator's own.
+//
+// logProbs (A) are the student's, behaviour (A) and teacher (A) have no gradient.
+func SampledReverseKL(logProbs, behaviour, teacher *torch.Tensor) *torch.Tensor {
+	ratio := logProbs.Sub(behaviour.Detach()).Exp()
+	return ratio.Mul(logProbs.Detach().Sub(teacher.Detach())).Sum()
+}
+
 // ValueLoss is a summed value loss and how many actions the clip changed.
 type ValueLoss struct {
 	Loss         *torch.Tensor // ()

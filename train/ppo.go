@@ -36,6 +36,9 @@ type PPOParts struct {
 	Save func(dir string, d *model.Decoder) error // writes a model, nil: d.Save(dir)
 	Eval Evaluate                                 // nil: no evaluation
 	Log  func(Record)                             // sees every record, nil: none
+
+	// ThinkLength divides a call's output for the layout mem1 (align.Options).
+	ThinkLength ThinkLength
 }
 
 // PPO trains a compact-memory agent as MemOPD does (arXiv 2608.07068). Each step
@@ -154,7 +157,7 @@ func (r *ppoRun) step(ctx context.Context) error {
 	return torch.Try(func() error {
 		s := torch.NewScope()
 		defer s.Close()
-		batch, err := compileBatch(r.c, trajectories)
+		batch, err := compileBatch(r.c, r.options(), trajectories)
 		if err != nil {
 			return err
 		}
@@ -214,7 +217,7 @@ func (r *ppoRun) checkRCE(b *stepBatch) (rceCheck, error) {
 		packed = append(packed, b.samples[i].packed)
 	}
 	measure := func(d *model.Decoder) (RCE, error) {
-		return MeasureRCE(r.c.Compute, d, trajectories, packed, r.c.limits(), r.c.Temperature)
+		return MeasureRCE(r.c.Compute, d, trajectories, packed, r.options(), r.c.Temperature)
 	}
 	var check rceCheck
 	var err error
@@ -227,6 +230,9 @@ func (r *ppoRun) checkRCE(b *stepBatch) (rceCheck, error) {
 			return check, err
 		}
 		check.compute = &own
+	}
+	if r.c.Layout != LayoutAligned {
+		return check, nil // what the wrong states cost is asked, so it is recorded alone
 	}
 	return check, check.Check(r.c.RCETolerance)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/memopd/memopd-bench/trace"
 )
 
-// sample is one trajectory of a step. The slices hold one value a sampled
+// sample is one trajectory of a step. The slices hold one value an
 // action, ordered by call and token.
 type sample struct {
 	trajectory *trace.Trajectory
@@ -20,9 +20,10 @@ type sample struct {
 	teacherRow *align.Packed // what the teacher sees; nil without a teacher
 	first      int           // index of its first action in the step's batch
 
-	sampler   []float32 // log-probs that the sampler recorded
+	sampler   []float32 // log-probs that the sampler recorded; NaN where it sampled nothing
 	behaviour []float32 // log-probs of the frozen behaviour snapshot
 	reference []float32 // log-probs of the reference; nil when the KL coefficient is 0
+	teacher   []float32 // log-probs of the teacher, with the estimator sampled alone; else nil
 	values    []float32
 	reward    float64 // task reward minus the KL penalty, summed
 	Advantages
@@ -34,7 +35,8 @@ type stepBatch struct {
 	rejected map[align.Reason]int
 	actions  int
 	// teacherHidden are the teacher's hidden states (actions, D); its logits are
-	// made from them and its head a chunk at a time. nil without a teacher.
+	// made from them and its head a chunk at a time. nil without a teacher, or where the
+	// estimator asks for its log-probs alone.
 	teacherHidden *torch.Tensor
 	teacherHead   *model.Head // while the update lasts
 }
@@ -54,11 +56,11 @@ const ReasonFailed align.Reason = "failed"
 
 // compileBatch compiles the trajectories of a step. Those that align rejects are
 // counted and left out; when none is left, the error says why.
-func compileBatch(c PPOConfig, trajectories []*trace.Trajectory) (*stepBatch, error) {
+func compileBatch(c PPOConfig, o align.Options, trajectories []*trace.Trajectory) (*stepBatch, error) {
 	b := &stepBatch{rejected: map[align.Reason]int{}}
 	var last error
 	for _, t := range trajectories {
-		s, err := compileSample(c, t)
+		s, err := compileSample(c, o, t)
 		var rejected *align.Rejected
 		if errors.As(err, &rejected) {
 			b.rejected[rejected.Reason]++
@@ -78,12 +80,12 @@ func compileBatch(c PPOConfig, trajectories []*trace.Trajectory) (*stepBatch, er
 	return b, nil
 }
 
-func compileSample(c PPOConfig, t *trace.Trajectory) (*sample, error) {
+func compileSample(c PPOConfig, o align.Options, t *trace.Trajectory) (*sample, error) {
 	switch t.End {
 	case trace.EndRetrieval, trace.EndCancelled, trace.EndModelError, trace.EndUpdate:
 		return nil, &align.Rejected{TrajectoryID: t.ID, Reason: ReasonFailed, Call: -1, Detail: fmt.Sprintf("it ended with %q", t.End)}
 	}
-	packed, err := align.Compile(t, c.limits())
+	packed, err := c.layOut(t, o)
 	if err != nil {
 		return nil, err
 	}
@@ -95,13 +97,13 @@ func compileSample(c PPOConfig, t *trace.Trajectory) (*sample, error) {
 		if len(call.LogProbs) != len(call.Output) {
 			return nil, fmt.Errorf("trajectory %q, call %d: %d recorded log-probs for %d sampled ids", t.ID, call.Index, len(call.LogProbs), len(call.Output))
 		}
-		s.sampler = append(s.sampler, call.LogProbs...)
 	}
+	s.sampler = sampledLogProbs(packed, t)
 	switch c.Teacher {
 	case TeacherAligned:
 		s.teacherRow = packed
 	case TeacherPersistent:
-		if s.teacherRow, err = align.Persistent(t, c.limits()); err != nil {
+		if s.teacherRow, err = align.Persistent(t, o); err != nil {
 			return nil, err
 		}
 		if err := sameActions(packed, s.teacherRow); err != nil {

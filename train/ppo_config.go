@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// The values of PPOConfig.Teacher. They alone make the paper's variants.
+// The values of PPOConfig.Teacher. They alone make the paper's variants. Under another
+// layout than the aligned one, "aligned" is the state that the student is trained in.
 const (
 	TeacherNone       = "none"       // no teacher term: the variant "ppo"
 	TeacherPersistent = "persistent" // the teacher scores the flattened persistent history
@@ -22,9 +23,21 @@ const (
 
 // The values of PPOConfig.Ratio.
 const (
-	RatioTrainer = "trainer" // behaviour log-probs of the frozen snapshot, recomputed on the aligned states
+	RatioTrainer = "trainer" // behaviour log-probs of the frozen snapshot, recomputed in the states that are trained on
 	RatioSampler = "sampler" // the log-probs that the sampler recorded
 )
+
+// The values of PPOConfig.TeacherEstimator: how KL(student || teacher) is taken at a
+// position. All three have the same full-vocabulary KL in view.
+const (
+	EstimatorFull    = "full"    // the sum over the whole vocabulary: the paper's
+	EstimatorSampled = "sampled" // the sampled token alone, see SampledReverseKL
+	EstimatorTopK    = "top-k"   // the student's most probable ids, and the rest as one, see terms.TopK
+)
+
+// LayoutAligned is the layout that RCE holds in, and the only one whose violation of it
+// stops training.
+const LayoutAligned = "aligned"
 
 // PPOConfig holds the settings of reinforcement learning. The command line and
 // --config files take its fields from the tags.
@@ -39,8 +52,11 @@ type PPOConfig struct {
 	PromptsPerStep int    `json:"prompts_per_step" flag:"prompts-per-step" help:"tasks that are rolled out in a step, one trajectory each"`
 
 	Teacher          string  `json:"teacher" flag:"teacher" help:"what the teacher sees: none (ppo), persistent, aligned (memopd)"`
-	TeacherWeight    float64 `json:"teacher_weight" flag:"teacher-weight" help:"weight of the teacher term, KL(student || teacher) over the whole vocabulary"`
+	TeacherWeight    float64 `json:"teacher_weight" flag:"teacher-weight" help:"weight of the teacher term, KL(student || teacher)"`
+	TeacherEstimator string  `json:"teacher_estimator" flag:"teacher-estimator" help:"how the teacher term is taken: full (whole vocabulary), sampled (the sampled token alone) or top-k (the student's most probable ids, the rest as one)"`
+	TeacherTopK      int     `json:"teacher_top_k" flag:"teacher-top-k" help:"ids of --teacher-estimator top-k"`
 	TeacherFirstCall int     `json:"teacher_first_call" flag:"teacher-first-call" help:"calls before this one are outside the teacher mask; 0: all sampled tokens are in it"`
+	Layout           string  `json:"layout" flag:"layout" help:"state that the trainer scores and trains sampled tokens in: aligned (that of the rollout), or a wrong one to see what it costs: persistent, visibility, positions, both, mem1, trajectory-mask, response-mask (RCE is then recorded and stops nothing)"`
 
 	Compute
 
@@ -50,7 +66,7 @@ type PPOConfig struct {
 	TokensPerMicrobatch      int    `json:"tokens_per_microbatch" flag:"tokens-per-microbatch" help:"packed tokens of one forward and backward pass; a longer trajectory stands alone"`
 	PackedTokensMax          int    `json:"packed_tokens_max" flag:"packed-tokens-max" help:"longest packed trajectory; longer ones are left out whole and counted; 0: no limit"`
 	TokensPerCallMax         int    `json:"tokens_per_call_max" flag:"tokens-per-call-max" help:"longest call, context and output; trajectories with a longer one are left out whole and counted; 0: no limit"`
-	Ratio                    string `json:"ratio" flag:"ratio" help:"behaviour log-probs in the PPO ratio: trainer (frozen snapshot on the aligned states) or sampler (as recorded)"`
+	Ratio                    string `json:"ratio" flag:"ratio" help:"behaviour log-probs in the PPO ratio: trainer (frozen snapshot, in the states of --layout) or sampler (as recorded)"`
 
 	OffloadFrozen bool `json:"offload_frozen" flag:"offload-frozen" help:"keep reference and teacher in the host's memory while they are not scoring, and the teacher's hidden states at all times"`
 
@@ -90,7 +106,7 @@ func MiniPPO() PPOConfig {
 	return PPOConfig{
 		Compute: defaultCompute(),
 		Steps:   200, PromptsPerStep: 32,
-		Teacher: TeacherAligned, TeacherWeight: 2,
+		Teacher: TeacherAligned, TeacherWeight: 2, TeacherEstimator: EstimatorFull, TeacherTopK: 16, Layout: LayoutAligned,
 		EpochsPerStep: 1, TokensPerMinibatch: 2048, TokensPerMicrobatch: 4096, Ratio: RatioTrainer,
 		ClipRange: 0.2, ValueClipRange: 0.2, Gamma: 1, Lambda: 0.95, KLCoefficient: 0.02, Temperature: 1,
 		PolicyDelaySteps: 3,
@@ -112,6 +128,16 @@ func SmokePPO() PPOConfig {
 	return c
 }
 
+// since gives settings that an earlier configuration lacked what runs did then.
+func (c *PPOConfig) since() {
+	if c.TeacherEstimator == "" {
+		c.TeacherEstimator, c.TeacherTopK = EstimatorFull, 16
+	}
+	if c.Layout == "" {
+		c.Layout = LayoutAligned
+	}
+}
+
 // Validate names every field that is out of range.
 func (c PPOConfig) Validate() error {
 	errs := c.Compute.problems()
@@ -124,6 +150,12 @@ func (c PPOConfig) Validate() error {
 		bad(slices.Contains(known, value), "%s is %q, want one of %s", name, value, strings.Join(known, ", "))
 	}
 	oneOf("teacher", c.Teacher, TeacherNone, TeacherPersistent, TeacherAligned)
+	oneOf("teacher_estimator", c.TeacherEstimator, EstimatorFull, EstimatorSampled, EstimatorTopK)
+	oneOf("layout", c.Layout, trainLayouts()...)
+	if c.invents() {
+		bad(c.Ratio != RatioSampler, "ratio is %q, and the sampler knows nothing of what layout %s takes for actions beside its own", c.Ratio, c.Layout)
+		bad(c.Teacher != TeacherPersistent, "teacher is %q, whose row lacks what layout %s takes for actions beside the sampled ones", c.Teacher, c.Layout)
+	}
 	oneOf("critic", c.Critic, CriticDecoder, CriticHead)
 	oneOf("ratio", c.Ratio, RatioTrainer, RatioSampler)
 	for _, f := range []struct {
@@ -134,7 +166,7 @@ func (c PPOConfig) Validate() error {
 		{"steps", c.Steps, 1}, {"prompts_per_step", c.PromptsPerStep, 1}, {"epochs_per_step", c.EpochsPerStep, 1},
 		{"tokens_per_minibatch", c.TokensPerMinibatch, 1}, {"trajectories_per_minibatch", c.TrajectoriesPerMinibatch, 0}, {"tokens_per_microbatch", c.TokensPerMicrobatch, 1},
 		{"packed_tokens_max", c.PackedTokensMax, 0}, {"tokens_per_call_max", c.TokensPerCallMax, 0},
-		{"policy_delay_steps", c.PolicyDelaySteps, 0}, {"teacher_first_call", c.TeacherFirstCall, 0}, {"critic_hidden_units", c.CriticHiddenUnits, 1},
+		{"policy_delay_steps", c.PolicyDelaySteps, 0}, {"teacher_first_call", c.TeacherFirstCall, 0}, {"teacher_top_k", c.TeacherTopK, 1}, {"critic_hidden_units", c.CriticHiddenUnits, 1},
 		{"rce_trajectories_per_step", c.RCETrajectoriesPerStep, 0}, {"eval_every", c.EvalEvery, 0},
 		{"checkpoint_every", c.CheckpointEvery, 1}, {"checkpoint_keep_every", c.CheckpointKeepEvery, 0},
 		{"bundle_every", c.BundleEvery, 0},

@@ -37,7 +37,7 @@ func scoredBatchOf(t *testing.T, c PPOConfig, teacher uint64, rollout Rollout, c
 		r.free()
 		r.policy.Free()
 	})
-	b, err := compileBatch(c, trajectories)
+	b, err := compileBatch(c, c.limits(), trajectories)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,6 +48,11 @@ func (r *ppoRun) record(b *stepBatch, trajectories []*trace.Trajectory, rce rceC
 	m.Set("rce/p99", rce.P99)
 	m.Set("rce/max", rce.Max)
 	m.Set("rce/flips", float64(rce.Flips))
+	enforced := 0.0
+	if r.c.Layout == LayoutAligned && r.c.RCETrajectoriesPerStep > 0 {
+		enforced = 1
+	}
+	m.Set("rce/enforced", enforced)
 	if own := rce.compute; own != nil {
 		m.Set("rce/p99_compute", own.P99)
 		m.Set("rce/max_compute", own.Max)
@@ -91,12 +96,14 @@ func recordScores(m *Record, trajectories []*trace.Trajectory) {
 
 // recordBatch reports what the update was given.
 func (r *ppoRun) recordBatch(m *Record, b *stepBatch) {
-	var calls, penalised float64
-	var behaviour, sampler, reference, values, returns []float32
+	var calls, penalised, tokens float64
+	var behaviour, own, sampler, reference, values, returns []float32
 	for _, x := range b.samples {
-		calls += float64(x.packed.Stats().Calls)
+		stats := x.packed.Stats()
+		calls, tokens = calls+float64(stats.Calls), tokens+float64(stats.Actions)
 		penalised += x.reward
-		behaviour, sampler = append(behaviour, x.behaviour...), append(sampler, x.sampler...)
+		behaviour, own = append(behaviour, x.behaviour...), append(own, ofSampled(x.packed, x.behaviour)...)
+		sampler = append(sampler, ofSampled(x.packed, x.sampler)...)
 		reference = append(reference, x.reference...)
 		values, returns = append(values, x.values...), append(returns, x.Return...)
 	}
@@ -104,7 +111,8 @@ func (r *ppoRun) recordBatch(m *Record, b *stepBatch) {
 	m.Set("rollout/trajectories", n)
 	m.Set("teacher/context_tokens", b.teacherTokens()/n)
 	m.Set("rollout/calls_mean", calls/n)
-	m.Set("response_length/mean", float64(b.actions)/calls)
+	m.Set("response_length/mean", tokens/calls)
+	m.Set("align/spurious_actions", float64(b.actions)-tokens)
 	m.Set("score/reward_penalised", penalised/n)
 	if reference != nil {
 		kl := 0.0
@@ -113,7 +121,7 @@ func (r *ppoRun) recordBatch(m *Record, b *stepBatch) {
 		}
 		m.Set("actor/reference_kl", kl)
 	}
-	difference := compareLogProbs(sampler, behaviour, nil, nil)
+	difference := compareLogProbs(sampler, own, nil, nil)
 	m.Set("rollout/logprob_diff_mean", difference.Mean)
 	m.Set("rollout/logprob_diff_p99", difference.P99)
 	m.Set("rollout/logprob_diff_max", difference.Max)
@@ -129,8 +137,10 @@ func (r *ppoRun) recordBatch(m *Record, b *stepBatch) {
 func sequenceDifference(samples []*sample) (mean, most float64) {
 	for _, x := range samples {
 		sum := 0.0
-		for i := range x.sampler {
-			sum += float64(x.behaviour[i]) - float64(x.sampler[i])
+		for i, a := range x.packed.Actions {
+			if !a.Spurious() {
+				sum += float64(x.behaviour[i]) - float64(x.sampler[i])
+			}
 		}
 		if math.IsNaN(sum) {
 			sum = math.Inf(1)

@@ -22,9 +22,7 @@ func (r *ppoRun) score(b *stepBatch) {
 			r.reference.use(func(d *model.Decoder) { r.scoreReference(d, micros) })
 		}
 		if r.teacher != nil {
-			r.teacher.use(func(d *model.Decoder) {
-				b.teacherHidden = r.teacherHidden(d, b, func([]*sample) bool { return true })
-			})
+			r.teacher.use(func(d *model.Decoder) { r.scoreTeacher(d, b, func([]*sample) bool { return true }) })
 		}
 	})
 }
@@ -59,6 +57,30 @@ func hand(samples []*sample, all []float32, set func(*sample, []float32)) {
 	}
 }
 
+// scoreTeacher keeps what the teacher term takes of the teacher. Microbatches that are
+// not needed are left out, or 0.
+func (r *ppoRun) scoreTeacher(d *model.Decoder, b *stepBatch, needed func([]*sample) bool) {
+	if r.c.TeacherEstimator != EstimatorSampled {
+		b.teacherHidden = r.teacherHidden(d, b, needed)
+		return
+	}
+	for _, micro := range microbatches(b.samples, r.c.TokensPerMicrobatch, teacherRowLength) {
+		if needed(micro) {
+			logProbs, _ := r.c.score(d, teacherRows(micro), r.c.Temperature)
+			hand(micro, logProbs, func(x *sample, part []float32) { x.teacher = part })
+		}
+	}
+}
+
+// teacherRows lists what the teacher sees of samples.
+func teacherRows(samples []*sample) []*align.Packed {
+	rows := make([]*align.Packed, len(samples))
+	for i, x := range samples {
+		rows[i] = x.teacherRow
+	}
+	return rows
+}
+
 // teacherHidden is (actions, D), in the order of the batch; on the host where frozen
 // models rest there. Microbatches that are not needed are left 0.
 func (r *ppoRun) teacherHidden(d *model.Decoder, b *stepBatch, needed func([]*sample) bool) *torch.Tensor {
@@ -66,10 +88,7 @@ func (r *ppoRun) teacherHidden(d *model.Decoder, b *stepBatch, needed func([]*sa
 	defer s.Close()
 	var parts []*torch.Tensor
 	for _, micro := range microbatches(b.samples, r.c.TokensPerMicrobatch, teacherRowLength) {
-		rows := make([]*align.Packed, len(micro))
-		for i, x := range micro {
-			rows[i] = x.teacherRow
-		}
+		rows := teacherRows(micro)
 		if !needed(micro) {
 			parts = append(parts, torch.Zeros(torch.Float32, int64(actionCount(rows)), int64(d.Config.HiddenSize)))
 			continue

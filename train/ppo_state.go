@@ -131,6 +131,7 @@ func (r *ppoRun) load(from string) error {
 	if saved.Schema != checkpointSchema {
 		return fmt.Errorf("schema version %d, want %d", saved.Schema, checkpointSchema)
 	}
+	saved.Config.since()
 	if err := sameConfig(saved.Config, r.c, "steps", "eval_every", "checkpoint_every", "checkpoint_keep_every", "bundle_every", "bundle_weights"); err != nil {
 		return err
 	}

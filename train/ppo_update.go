@@ -46,7 +46,7 @@ type observer func(microRun) bool
 // update goes over the batch in mini-batches for EpochsPerStep epochs. watch may be nil.
 func (r *ppoRun) update(b *stepBatch, watch observer) (updateStats, error) {
 	var stats updateStats
-	if r.teacher != nil {
+	if b.teacherHidden != nil {
 		b.teacherHead = r.teacher.head()
 		defer b.teacherHead.Free()
 	}
@@ -107,6 +107,8 @@ type minibatchTotals struct{ actions, teacher float64 }
 //
 //	L_actor = L_clip - c_H entropy + lambda KL(student || teacher),  L_critic = L_value
 //
+// where the KL is taken by the configuration's estimator.
+//
 // It reports whether the actor's loss had any term.
 func (r *ppoRun) backward(b *stepBatch, micro []*sample, total minibatchTotals, stats *updateStats) bool {
 	s := torch.NewScope()
@@ -130,7 +132,8 @@ type microbatch struct {
 	behaviour, advantages *torch.Tensor // (A)
 	old, returns          *torch.Tensor // (A): values of the rollout, and what they should have been
 
-	teacherHidden *torch.Tensor // of the step's batch; nil without a teacher
+	teacher       *torch.Tensor // (A): its log-probs, with the estimator sampled; else nil
+	teacherHidden *torch.Tensor // of the step's batch, with the other estimators; else nil
 	teacherHead   *model.Head
 	here, inBatch []int64 // the actions in the teacher mask: among the A, and in the step's batch
 }
@@ -143,8 +146,11 @@ func (r *ppoRun) microbatch(b *stepBatch, micro []*sample, total minibatchTotals
 	m.advantages = values(func(x *sample) []float32 { return x.Advantage })
 	m.old = values(func(x *sample) []float32 { return x.values })
 	m.returns = values(func(x *sample) []float32 { return x.Return })
-	if b.teacherHidden != nil {
+	if r.teacher != nil {
 		m.here, m.inBatch = teacherPlaces(micro)
+	}
+	if r.teacher != nil && b.teacherHidden == nil {
+		m.teacher = values(func(x *sample) []float32 { return x.teacher })
 	}
 	return m
 }
@@ -158,9 +164,11 @@ func (r *ppoRun) actorChunk(m *microbatch, start, end int, logDistribution *torc
 	surrogate := ClippedSurrogate(logProbs, chunk(m.behaviour), chunk(m.advantages), r.c.ClipRange)
 	if r.state.Step >= r.c.PolicyDelaySteps {
 		surrogate.Loss.DivScalar(m.total.actions).Backward()
-		t.Picked = logProbs.Grad()
 	}
-	r.teacherTerm(m, start, end, &t)
+	from, to := m.taught(start, end)
+	sampled := r.sampledTeacherTerm(m, from, to, start, logProbs)
+	t.Picked = logProbs.Grad()
+	r.teacherTerm(m, from, to, start, &t)
 	entropy, kl := t.gradient(logDistribution, r.c.Temperature)
 
 	stats.Policy += surrogate.Loss.Item()
@@ -168,9 +176,16 @@ func (r *ppoRun) actorChunk(m *microbatch, start, end int, logDistribution *torc
 	stats.Clipped += surrogate.ClippedCount
 	stats.RatioMax = max(stats.RatioMax, surrogate.RatioMax)
 	stats.Entropy += entropy
-	stats.Teacher += kl
-	stats.TeacherActions += len(t.TeacherRows)
+	stats.Teacher += kl + sampled
+	stats.TeacherActions += to - from
 	return t.Picked != nil || t.EntropyWeight != 0 || len(t.TeacherRows) > 0
+}
+
+// taught are the places in here, [from, to), of the actions [start, end).
+func (m *microbatch) taught(start, end int) (from, to int) {
+	from, _ = slices.BinarySearch(m.here, int64(start))
+	to, _ = slices.BinarySearch(m.here, int64(end))
+	return from, to
 }
 
 // behaviourOf are the log-probs under the ratio.
@@ -181,13 +196,33 @@ func (r *ppoRun) behaviourOf(x *sample) []float32 {
 	return x.behaviour
 }
 
-// teacherTerm sets the KL to the teacher for those of the actions [start, end) that
-// are in the teacher mask.
-func (r *ppoRun) teacherTerm(m *microbatch, start, end int, t *terms) {
-	from, _ := slices.BinarySearch(m.here, int64(start))
-	to, _ := slices.BinarySearch(m.here, int64(end))
-	if from == to {
+// sampledTeacherTerm adds the gradient of the term by sampled tokens to that of the
+// log-probs (C) of the chunk from start on, for the actions here[from:to]. It returns
+// the summed estimate of the KL, 0 with another estimator.
+func (r *ppoRun) sampledTeacherTerm(m *microbatch, from, to, start int, logProbs *torch.Tensor) float64 {
+	if m.teacher == nil || from == to {
+		return 0
+	}
+	var rows []int64
+	for _, place := range m.here[from:to] {
+		rows = append(rows, place-int64(start))
+	}
+	places := r.c.on(torch.FromInt64(rows))
+	of := func(t *torch.Tensor) *torch.Tensor { return t.IndexSelect(0, places) }
+	chunk := func(t *torch.Tensor) *torch.Tensor { return of(t.Narrow(0, int64(start), logProbs.Dim(0))) }
+	loss := SampledReverseKL(of(logProbs), chunk(m.behaviour), chunk(m.teacher))
+	loss.MulScalar(r.c.TeacherWeight / m.total.teacher).Backward()
+	return loss.Item()
+}
+
+// teacherTerm sets the KL to the teacher over the vocabulary for the actions
+// here[from:to], which are in the teacher mask, of the chunk from start on.
+func (r *ppoRun) teacherTerm(m *microbatch, from, to, start int, t *terms) {
+	if m.teacherHidden == nil || from == to {
 		return
+	}
+	if r.c.TeacherEstimator == EstimatorTopK {
+		t.TopK = r.c.TeacherTopK
 	}
 	t.KLWeight = r.c.TeacherWeight / m.total.teacher
 	for _, row := range m.here[from:to] {

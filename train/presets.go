@@ -78,7 +78,7 @@ func PaperPPO() PPOConfig {
 	return PPOConfig{
 		Compute: Compute{Device: "cuda", DType: BFloat16, CheckpointLayers: true, LogitsPerChunk: 1024},
 		Steps:   500, PromptsPerStep: 128,
-		Teacher: TeacherAligned, TeacherWeight: 1,
+		Teacher: TeacherAligned, TeacherWeight: 1, TeacherEstimator: EstimatorFull, TeacherTopK: 16, Layout: LayoutAligned,
 		EpochsPerStep: 1, TrajectoriesPerMinibatch: 64, TokensPerMinibatch: 131072, TokensPerMicrobatch: 16384,
 		TokensPerCallMax: paperCallTokens, Ratio: RatioTrainer, OffloadFrozen: true,
 		ClipRange: 0.2, ValueClipRange: 0.5, Gamma: 1, Lambda: 1, KLCoefficient: 0.001, Temperature: 1,

@@ -36,12 +36,19 @@ func (r RCE) Check(tolerance float64) error {
 
 // MeasureRCE forwards the packed sequences of trajectories in one batch, and
 // every call of them alone, and compares the log-probs of the sampled tokens.
-// packed[i] is the compiled form of trajectories[i].
+// Spurious actions have no call to be compared with. packed[i] is the compiled form of trajectories[i].
 func MeasureRCE(c Compute, d *model.Decoder, trajectories []*trace.Trajectory, packed []*align.Packed, o align.Options, temperature float64) (RCE, error) {
 	if len(packed) == 0 {
 		return RCE{}, nil
 	}
-	together, top := c.score(d, packed, temperature)
+	all, best := c.score(d, packed, temperature)
+	var together []float32
+	var top []int64
+	for _, p := range packed {
+		n := len(p.Actions)
+		together, top = append(together, ofSampled(p, all[:n])...), append(top, ofSampled(p, best[:n])...)
+		all, best = all[n:], best[n:]
+	}
 	var alone []float32
 	var aloneTop []int64
 	for i, t := range trajectories {
@@ -49,7 +56,7 @@ func MeasureRCE(c Compute, d *model.Decoder, trajectories []*trace.Trajectory, p
 		if err != nil {
 			return RCE{}, err
 		}
-		if a, b := actionIDs(calls), actionIDs(packed[i:i+1]); !slices.Equal(a, b) {
+		if a, b := actionIDs(calls), ofSampled(packed[i], actionIDs(packed[i:i+1])); !slices.Equal(a, b) {
 			return RCE{}, fmt.Errorf("%w: trajectory %q has %d actions packed and %d call by call, or other ids", ErrRCE, t.ID, len(b), len(a))
 		}
 		for _, call := range calls {

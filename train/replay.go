@@ -40,7 +40,7 @@ func (r *ReplayReport) Passed() bool {
 
 // Replay runs one microbatch of a step again on the CPU, from the weights before the
 // step, and compares stage by stage with what the step's bundle recorded. c is the
-// configuration that the run is said to have had. Of p it takes Initial, Teacher, Dir
+// configuration that the run is said to have had. Of p it takes Initial, Teacher, ThinkLength, Dir
 // (the run's folder, which it leaves as it is) and Threads (0: as many as the step had).
 //
 // A microbatch of the first mini-batch needs its mini-batch's earlier ones run as well,
@@ -239,7 +239,7 @@ func (y *replay) sequences() (bool, error) {
 	ids := y.stage(StageIDs)
 	trajectories, err := trace.ReadAll(filepath.Join(y.o.Bundle, ledgerFile))
 	if err == nil {
-		y.batch, err = compileBatch(y.r.c, trajectories)
+		y.batch, err = compileBatch(y.r.c, y.r.options(), trajectories)
 	}
 	if err != nil {
 		ids.text("the ledger", "whole", err.Error())

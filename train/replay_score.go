@@ -85,7 +85,7 @@ func (y *replay) update(micros [][]*sample) error {
 		}
 		torch.NoGrad(func() {
 			y.r.teacher.use(func(d *model.Decoder) {
-				y.batch.teacherHidden = y.r.teacherHidden(d, y.batch, func(part []*sample) bool {
+				y.r.scoreTeacher(d, y.batch, func(part []*sample) bool {
 					return slices.ContainsFunc(part, func(x *sample) bool { return slices.Contains(needed, x) })
 				})
 			})

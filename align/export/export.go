@@ -125,7 +125,7 @@ func New(layout string) *Batch {
 }
 
 // Add appends the rows of one trajectory. values have a number for each of its sampled
-// actions, by call and token.
+// actions, by call and token, or for each action of the rows, spurious ones too.
 func (b *Batch) Add(t *trace.Trajectory, rows []*align.Packed, values map[string][]float32) error {
 	return b.AddGroup([]*trace.Trajectory{t}, rows, []map[string][]float32{values})
 }
@@ -138,7 +138,7 @@ func (b *Batch) AddGroup(ts []*trace.Trajectory, rows []*align.Packed, values []
 		own := map[string][]float32{LogProb: recorded(t)}
 		if values != nil {
 			for name, column := range values[i] {
-				if len(column) != t.SampledTokens() {
+				if len(column) != t.SampledTokens() && len(column) != actionsOf(rows, i) {
 					return fmt.Errorf("trajectory %q: %d values of %s for %d sampled tokens", t.ID, len(column), name, t.SampledTokens())
 				}
 				own[name] = column
@@ -153,6 +153,7 @@ func (b *Batch) AddGroup(ts []*trace.Trajectory, rows []*align.Packed, values []
 		}
 		columns[i], first[i] = own, offsets(t)
 	}
+	seen := make([]int, len(ts)) // actions of each so far
 	for _, row := range rows {
 		s := Sequence{Packed: row, Columns: map[string][]float32{}}
 		for i := range ts {
@@ -164,11 +165,14 @@ func (b *Batch) AddGroup(ts []*trace.Trajectory, rows []*align.Packed, values []
 			}
 			for name, column := range columns[a.Trajectory] {
 				value := float32(math.NaN()) // nothing is known of what was never sampled
-				if !a.Spurious() {
+				if len(column) != ts[a.Trajectory].SampledTokens() {
+					value = column[seen[a.Trajectory]]
+				} else if !a.Spurious() {
 					value = column[first[a.Trajectory][a.Call]+a.Token]
 				}
 				s.Columns[name] = append(s.Columns[name], value)
 			}
+			seen[a.Trajectory]++
 		}
 		b.Sequences = append(b.Sequences, s)
 	}
@@ -176,6 +180,19 @@ func (b *Batch) AddGroup(ts []*trace.Trajectory, rows []*align.Packed, values []
 		b.Trajectories = append(b.Trajectories, Trajectory{t.ID, t.TaskID, t.Reward})
 	}
 	return nil
+}
+
+// actionsOf counts the actions of rows that are a trajectory's, spurious ones too.
+func actionsOf(rows []*align.Packed, trajectory int) int {
+	n := 0
+	for _, row := range rows {
+		for _, a := range row.Actions {
+			if a.Trajectory == trajectory {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // taken tells that an action is of a token that a trajectory has, or spurious.
