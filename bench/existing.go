@@ -17,7 +17,7 @@ import (
 // say where and how, not what.
 var freeSettings = []string{
 	"out", "data", "threads", "seeds", "resume", "json", "eval-every", "checkpoint-every", "checkpoint-keep-every",
-	"bundle-every", "bundle-weights", "retriever-attempts",
+	"bundle-every", "bundle-weights", "retriever-attempts", "tensorboard",
 }
 
 // existing looks at what a run's folder holds and reports whether it is

@@ -32,6 +32,7 @@ type pretrainOptions struct {
 	StudentF1    float64  `flag:"student-f1" help:"the student is the first snapshot with at least this F1 on the dev worlds, the mean of q2, q8 and q16"`
 	StudentShare float64  `flag:"student-share" help:"the student is the model after this share of the steps; 0: by --student-f1"`
 	DevTasks     int      `flag:"dev-tasks" help:"dev tasks of real questions that an evaluation takes; the mini-wiki has its own set"`
+	TensorBoard  bool     `flag:"tensorboard" help:"write event files for TensorBoard beside metrics.jsonl; --tensorboard=false: none"`
 	speaking
 	modelShape
 	train.SFTConfig
@@ -68,7 +69,7 @@ teacher's recorded trajectories. The student is then the model after
 func pretrainDefaults(preset string) (o pretrainOptions, err error) {
 	o = pretrainOptions{
 		Preset: preset, common: defaultCommon(preset), speaking: speakingPreset(preset),
-		Mix: "q1:.1,q2:.2,q4:.2,q8:.25,q16:.25", StudentF1: 0.4,
+		Mix: "q1:.1,q2:.2,q4:.2,q8:.25,q16:.25", StudentF1: 0.4, TensorBoard: true,
 	}
 	o.SFTConfig, o.modelShape, err = sftPreset(preset)
 	if preset == presetSmoke {
@@ -115,9 +116,25 @@ func pretrainFolder(out, preset string, seed uint64) string {
 	return filepath.Join(out, preset, "pretrain", fmt.Sprintf("seed-%d", seed))
 }
 
-// pretrain trains, picks the student and leaves dir/student, dir/teacher and
-// dir/pretrain.json.
+// pretrain is pretrainLocked, alone in the folder.
 func pretrain(ctx context.Context, o pretrainOptions, dir string) (*pretrainReport, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	unlock, err := lockFolder(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return pretrainLocked(ctx, o, dir)
+}
+
+// variantPretrain stands for pretraining in its run.json.
+const variantPretrain = "pretrain"
+
+// pretrainLocked trains, picks the student and leaves dir/student, dir/teacher and
+// dir/pretrain.json.
+func pretrainLocked(ctx context.Context, o pretrainOptions, dir string) (*pretrainReport, error) {
 	begin := time.Now()
 	mix, err := parseMix(o.Mix)
 	if err != nil {
@@ -145,17 +162,24 @@ func pretrain(ctx context.Context, o pretrainOptions, dir string) (*pretrainRepo
 	if err := manifest.AddFile("data", e.dataFile); err != nil {
 		return nil, err
 	}
+	run := &trainRun{Schema: 1, Variant: variantPretrain, Seed: o.Seed, Preset: o.Preset, Manifest: manifest}
+	if err := results.WriteJSON(filepath.Join(dir, runFile), run); err != nil {
+		return nil, err
+	}
 	trained, err := runSFT(ctx, o, e, mix, dir)
 	if err != nil {
-		return nil, err
+		return nil, run.failed(dir, err)
 	}
 	trained.Free()
 	report := &pretrainReport{Command: commandLine(), Preset: o.Preset, Manifest: manifest}
 	if err := report.choose(ctx, e, o, dir); err != nil {
-		return nil, err
+		return nil, run.failed(dir, err)
 	}
 	report.Seconds = time.Since(begin).Seconds()
-	return report, results.WriteJSON(filepath.Join(dir, pretrainFile), report)
+	if err := results.WriteJSON(filepath.Join(dir, pretrainFile), report); err != nil {
+		return nil, err
+	}
+	return report, run.finish(dir)
 }
 
 // check reports wrong settings before anything is written.
@@ -192,8 +216,9 @@ func runSFT(ctx context.Context, o pretrainOptions, e *environment, mix []horizo
 	defer bar.done()
 	return train.SFT(ctx, o.SFTConfig, train.SFTParts{
 		Model: initial, Source: source, Dir: dir, Resume: o.Resume, Threads: threadCount(o.Threads),
-		Save: e.saveModel,
-		Eval: e.devScores,
+		TensorBoard: o.TensorBoard,
+		Save:        e.saveModel,
+		Eval:        e.devScores,
 		Log: func(r train.Record) {
 			if step, ok := r.Get(train.StepMetric); ok {
 				bar.set(int64(step))

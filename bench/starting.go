@@ -100,14 +100,19 @@ func pretrainOnce(ctx context.Context, o trainOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	p.common, p.speaking, p.Resume = o.common, o.speaking, true
+	p.common, p.speaking, p.Resume, p.TensorBoard = o.common, o.speaking, true, o.TensorBoard
 	dir := pretrainFolder(o.Out, o.Preset, p.Seed)
+	unlock, err := lockFolder(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	if _, err := os.Stat(filepath.Join(dir, pretrainFile)); err == nil {
 		if made := cmp.Or(recordedUpdate(dir), defaultUpdate); made != o.Update {
 			note("%s was made with the context update %s", dir, made)
 		}
 		return dir, nil
 	}
-	_, err = pretrain(ctx, p, dir)
+	_, err = pretrainLocked(ctx, p, dir)
 	return dir, err
 }

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +30,7 @@ type trainOptions struct {
 	Horizon     string `flag:"horizon" help:"questions a training task: q1, q2, ..."`
 	Reward      string `flag:"reward" help:"task reward: f1 or em, the squad scorer's"`
 	DevTasks    int    `flag:"dev-tasks" help:"dev tasks of real questions that an evaluation takes; the mini-wiki has its own set"`
+	TensorBoard bool   `flag:"tensorboard" help:"write event files for TensorBoard beside metrics.jsonl; --tensorboard=false: none"`
 	JSON        bool   `flag:"json" help:"print the last step's metrics of each run as JSON on standard output"`
 	speaking
 	train.PPOConfig
@@ -72,24 +71,11 @@ happened.`,
 func trainDefaults(preset string) (o trainOptions, err error) {
 	o = trainOptions{
 		Preset: preset, Variant: "memopd", common: defaultCommon(preset), speaking: speakingPreset(preset),
-		Horizon: "q2", Reward: "f1", DevTasks: 16,
+		Horizon: "q2", Reward: "f1", DevTasks: 16, TensorBoard: true,
 	}
 	o.PPOConfig, err = ppoPreset(preset)
 	return o, err
 }
-
-// trainRun is run.json: what a run's folder holds, and how it came about.
-type trainRun struct {
-	Schema   int               `json:"schema"`
-	Variant  string            `json:"variant"`
-	Name     string            `json:"name,omitempty"` // of the folder, where it is not the variant's
-	Seed     uint64            `json:"seed"`
-	Preset   string            `json:"preset"`
-	Finished bool              `json:"finished"`
-	Manifest *results.Manifest `json:"manifest"`
-}
-
-const runFile = "run.json"
 
 // modelFolder is where a finished run keeps the trained model.
 const modelFolder = "model"
@@ -142,13 +128,16 @@ func (o trainOptions) check() error {
 
 func trainSeed(ctx context.Context, o trainOptions) error {
 	dir := o.folder()
-	done, err := o.existing(dir)
+	if done, err := o.existing(dir); err != nil || done {
+		return o.doneAlready(dir, err)
+	}
+	unlock, err := lockFolder(ctx, dir)
 	if err != nil {
 		return err
 	}
-	if done {
-		note("%s: trained already", dir)
-		return o.printLast(dir)
+	defer unlock()
+	if done, err := o.existing(dir); err != nil || done { // by the process that had the lock
+		return o.doneAlready(dir, err)
 	}
 	at, err := o.startingPlaces(ctx)
 	if err != nil {
@@ -178,20 +167,25 @@ func trainSeed(ctx context.Context, o trainOptions) error {
 	if err := run.Manifest.AddFile("data", e.dataFile); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	if err := results.WriteJSON(filepath.Join(dir, runFile), run); err != nil {
 		return err
 	}
 	if err := o.ppo(ctx, e, student, teacher, dir); err != nil {
-		return err
+		return run.failed(dir, err)
 	}
-	run.Finished, run.Manifest.Ended = true, time.Now().UTC()
-	if err := results.WriteJSON(filepath.Join(dir, runFile), run); err != nil {
+	if err := run.finish(dir); err != nil {
 		return err
 	}
 	note("trained: %s", filepath.Join(dir, modelFolder))
+	return o.printLast(dir)
+}
+
+// doneAlready says that a finished run needs nothing.
+func (o trainOptions) doneAlready(dir string, err error) error {
+	if err != nil {
+		return err
+	}
+	note("%s: trained already", dir)
 	return o.printLast(dir)
 }
 
@@ -208,9 +202,10 @@ func (o trainOptions) ppo(ctx context.Context, e *environment, student, teacher 
 	bar := newProgress("ppo steps", int64(o.Steps))
 	trained, err := train.PPO(ctx, o.PPOConfig, train.PPOParts{
 		Initial: student, Teacher: teacher, Dir: dir, Resume: o.Resume, Threads: threadCount(o.Threads),
-		Rollout: e.rollout(o, questions),
-		Save:    e.saveModel,
-		Eval:    e.devScores, ThinkLength: thinkLength(e.tokenizer),
+		TensorBoard: o.TensorBoard,
+		Rollout:     e.rollout(o, questions),
+		Save:        e.saveModel,
+		Eval:        e.devScores, ThinkLength: thinkLength(e.tokenizer),
 		Log: func(r train.Record) {
 			if step, ok := r.Get(train.StepMetric); ok {
 				bar.set(int64(step))
@@ -253,19 +248,4 @@ func (o trainOptions) printLast(dir string) error {
 		}
 	}
 	return fmt.Errorf("%s has no metrics of training", dir)
-}
-
-func readRun(dir string) (*trainRun, error) {
-	data, err := os.ReadFile(filepath.Join(dir, runFile))
-	if err != nil {
-		return nil, err
-	}
-	var r trainRun
-	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, runFile), err)
-	}
-	if r.Manifest == nil {
-		return nil, fmt.Errorf("%s: has no manifest", filepath.Join(dir, runFile))
-	}
-	return &r, nil
 }

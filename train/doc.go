@@ -64,5 +64,7 @@
 //	timing_s/PHASE              seconds of gen, compile, rce, score, adv, update, and bundle in steps with one; step is their sum
 //	timing_s/data, /window      SFT: seconds since the last record for data, and in all
 //
+// Event files (package events) hold the same, also under CleanRL's and veRL's names.
+//
 // All functions that touch tensors use libtorch from the calling goroutine.
 package train

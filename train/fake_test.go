@@ -160,7 +160,7 @@ func tinyPPO(teacher string) PPOConfig {
 // runPPO runs a configuration in a folder with the fake environment.
 func runPPO(t *testing.T, ctx context.Context, c PPOConfig, dir string, resume bool) (*model.Decoder, error) {
 	t.Helper()
-	p := PPOParts{Initial: tinyModel(t, 1), Rollout: fakeRollout(c.PromptsPerStep), Dir: dir, Resume: resume}
+	p := PPOParts{Initial: tinyModel(t, 1), Rollout: fakeRollout(c.PromptsPerStep), Dir: dir, Resume: resume, TensorBoard: true}
 	if c.Teacher != TeacherNone {
 		p.Teacher = tinyModel(t, 2)
 	}

@@ -11,6 +11,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/memopd/memopd-bench/train/events"
 )
 
 // Metric is one named number.
@@ -149,6 +151,34 @@ func appendRecord(path string, r Record) (err error) {
 		return fmt.Errorf("write metrics: %w", err)
 	}
 	return nil
+}
+
+// newEvents is a writer of event files in a run's folder, nil where none are wanted.
+// From step on, what earlier files say no longer holds.
+func newEvents(wanted bool, dir string, step int) *events.Writer {
+	if !wanted {
+		return nil
+	}
+	return events.NewWriter(dir, step)
+}
+
+// appendEvents adds a record to the event files, unless w is nil. The step is an
+// event's own.
+func appendEvents(w *events.Writer, r Record) error {
+	if w == nil {
+		return nil
+	}
+	step, _ := r.Get(StepMetric)
+	var scalars []events.Scalar
+	for _, m := range r {
+		if m.Name == StepMetric {
+			continue
+		}
+		for _, tag := range events.TagsOf(m.Name) {
+			scalars = append(scalars, events.Scalar{Tag: tag, Value: m.Value})
+		}
+	}
+	return w.Add(int(step), scalars)
 }
 
 // ReadRecords reads a metrics file. A missing file has no records. An

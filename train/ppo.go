@@ -13,6 +13,7 @@ import (
 	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/torch"
 	"github.com/memopd/memopd-bench/trace"
+	"github.com/memopd/memopd-bench/train/events"
 )
 
 // Rollout samples the trajectories of a step with the policy, rewards and
@@ -39,6 +40,8 @@ type PPOParts struct {
 
 	// ThinkLength divides a call's output for the layout mem1 (align.Options).
 	ThinkLength ThinkLength
+
+	TensorBoard bool // write event files (package events) beside the metrics
 }
 
 // PPO trains a compact-memory agent as MemOPD does (arXiv 2608.07068). Each step
@@ -100,7 +103,8 @@ type ppoRun struct {
 	actorOptimizer, criticOptimizer *optimizer
 
 	state     ppoState
-	evaluated int // step of the last evaluation, -1: none
+	evaluated int            // step of the last evaluation, -1: none
+	events    *events.Writer // nil: none
 
 	frozenHashes map[string]WeightHashes // of models that do not change, once a bundle has asked
 }
@@ -137,12 +141,14 @@ func openPPO(c PPOConfig, p PPOParts) (*ppoRun, error) {
 		if err := r.load(from); err != nil {
 			return nil, fmt.Errorf("resume from %s: %w", from, err)
 		}
+		r.events = newEvents(p.TensorBoard, p.Dir, r.state.Step+1)
 		return r, nil
 	case err == nil:
 		return nil, fmt.Errorf("%s holds a run already: resume it, or choose another folder", p.Dir)
 	case !errors.Is(err, ErrNoCheckpoint):
 		return nil, err
 	}
+	r.events = newEvents(p.TensorBoard, p.Dir, 0)
 	return r, r.start()
 }
 

@@ -34,7 +34,10 @@ func (r *ppoRun) emit(m Record) error {
 	if r.p.Log != nil {
 		r.p.Log(m)
 	}
-	return appendRecord(filepath.Join(r.p.Dir, MetricsFile), m)
+	if err := appendRecord(filepath.Join(r.p.Dir, MetricsFile), m); err != nil {
+		return err
+	}
+	return appendEvents(r.events, m)
 }
 
 // save writes the checkpoint when it is due, or when forced.

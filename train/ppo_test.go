@@ -126,10 +126,14 @@ func TestPPOResumeDropsLaterRecords(t *testing.T) {
 	if err := appendRecord(filepath.Join(dir, MetricsFile), Record{{StepMetric, 3}, {"losses/policy_loss", 9}}); err != nil {
 		t.Fatal(err)
 	}
+	if err := appendEvents(newEvents(true, dir, 3), Record{{StepMetric, 3}, {"losses/policy_loss", 9}}); err != nil {
+		t.Fatal(err)
+	}
 	c.Steps = 4
 	if _, err := runPPO(t, context.Background(), c, dir, true); err != nil {
 		t.Fatal(err)
 	}
+	checkEvents(t, dir)
 	var steps []float64
 	for _, r := range timeless(t, dir) {
 		step, _ := r.Get(StepMetric)

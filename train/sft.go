@@ -11,6 +11,7 @@ import (
 	"github.com/memopd/memopd-bench/align"
 	"github.com/memopd/memopd-bench/model"
 	"github.com/memopd/memopd-bench/torch"
+	"github.com/memopd/memopd-bench/train/events"
 )
 
 // Evaluate scores a decoder after a number of steps; its metrics become a record.
@@ -27,6 +28,8 @@ type SFTParts struct {
 	Save func(dir string, d *model.Decoder) error // writes a model, nil: d.Save(dir)
 	Eval Evaluate                                 // nil: no evaluation
 	Log  func(Record)                             // sees every record, nil: none
+
+	TensorBoard bool // write event files (package events) beside the metrics
 }
 
 // SFT teaches a decoder the sampled outputs of the source's trajectories: an
@@ -100,7 +103,8 @@ type sftRun struct {
 	optimizer *optimizer
 	state     sftState
 	pool      pool
-	evaluated int // step of the last evaluation, -1: none
+	evaluated int            // step of the last evaluation, -1: none
+	events    *events.Writer // nil: none
 }
 
 // openSFT starts a run, or takes it up from its latest checkpoint.
@@ -125,6 +129,7 @@ func openSFT(c SFTConfig, p SFTParts) (*sftRun, error) {
 		if err := r.load(from); err != nil {
 			return nil, fmt.Errorf("resume from %s: %w", from, err)
 		}
+		r.events = newEvents(p.TensorBoard, p.Dir, r.state.Step+1)
 	case err == nil:
 		return nil, fmt.Errorf("%s holds a run already: resume it, or choose another folder", p.Dir)
 	case !errors.Is(err, ErrNoCheckpoint):
@@ -133,6 +138,7 @@ func openSFT(c SFTConfig, p SFTParts) (*sftRun, error) {
 		if err := r.start(); err != nil {
 			return nil, err
 		}
+		r.events = newEvents(p.TensorBoard, p.Dir, 0)
 	}
 	return r, r.fillPool()
 }

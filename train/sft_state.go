@@ -55,7 +55,10 @@ func (r *sftRun) emit(m Record) error {
 	if r.p.Log != nil {
 		r.p.Log(m)
 	}
-	return appendRecord(filepath.Join(r.p.Dir, MetricsFile), m)
+	if err := appendRecord(filepath.Join(r.p.Dir, MetricsFile), m); err != nil {
+		return err
+	}
+	return appendEvents(r.events, m)
 }
 
 // evaluate runs the evaluation that is due after the steps so far, once.

@@ -26,7 +26,7 @@ func tinySFT() SFTConfig {
 
 func runSFT(t *testing.T, ctx context.Context, c SFTConfig, dir string, resume bool) (*model.Decoder, error) {
 	t.Helper()
-	return SFT(ctx, c, SFTParts{Model: tinyModel(t, 1), Source: randomSource, Dir: dir, Resume: resume})
+	return SFT(ctx, c, SFTParts{Model: tinyModel(t, 1), Source: randomSource, Dir: dir, Resume: resume, TensorBoard: true})
 }
 
 // A straight run, a rerun and a run that was stopped in the middle of a pool and
@@ -45,7 +45,7 @@ func TestSFTRerunAndResumeAreIdentical(t *testing.T) {
 	}
 	stopped, cancel := context.WithCancel(ctx)
 	drawn := 0
-	_, err = SFT(stopped, c, SFTParts{Model: tinyModel(t, 1), Dir: resumed, Source: func(seed uint64) (*trace.Trajectory, error) {
+	_, err = SFT(stopped, c, SFTParts{Model: tinyModel(t, 1), Dir: resumed, TensorBoard: true, Source: func(seed uint64) (*trace.Trajectory, error) {
 		if drawn++; drawn == 20 { // while the second pool is made
 			cancel()
 		}
@@ -75,6 +75,7 @@ func TestSFTRerunAndResumeAreIdentical(t *testing.T) {
 			t.Errorf("metrics differ:\n%s\n%s", got, want)
 		}
 	}
+	checkEvents(t, resumed)
 	if snapshot, err := model.Load(SnapshotPath(straight, 3), model.Placement{}); err != nil {
 		t.Error(err)
 	} else {
