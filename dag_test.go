@@ -43,7 +43,7 @@ var rules = map[string]rule{
 	"model/tokenizer":   {nil, true, "text to ids, usable without libtorch"},
 	"remote":            {[]string{"trace", "agent"}, true, "policies behind a server: agents' requests in, ids out"},
 	"hub":               {nil, true, "downloads of published models and data"},
-	"train":             {[]string{"model", "torch", "align", "align/export", "trace"}, false, "trajectories are handed in by functions; builds no prompts"},
+	"train":             {[]string{"model", "torch", "align", "align/export", "trace", "train/events"}, false, "trajectories are handed in by functions; builds no prompts"},
 	"train/events":      {nil, true, "event files of TensorBoard, usable without libtorch"},
 	"eval":              {[]string{"agent", "datasets", "model", "align", "trace", "results", "eval/metrics"}, false, "runs agents on tasks"},
 	"eval/audit":        {[]string{"agent", "align", "trace", "torch", "model", "model/tokenizer", "train", "results", "eval/audit/ledger", "eval/audit/page"}, false, "measures layouts, teachers and masks against the recorded states"},
