@@ -71,7 +71,7 @@ func findSubjects(o evalOptions, loads loader) ([]subject, error) {
 	trained := slices.ContainsFunc(subjects, func(s subject) bool {
 		return !slices.Contains([]string{variantBase, variantSFT, variantTeacher}, s.variant)
 	})
-	if asked := o.Seeds != "" || o.Runs != ""; asked && !trained {
+	if asked := o.Seeds != "" || o.Runs != ""; asked && !trained && len(o.Variants) == 0 {
 		return nil, fmt.Errorf("no run under %s with seeds %q (empty: any)", filepath.Join(o.runs(), o.Preset), o.Seeds)
 	}
 	return subjects, nil

@@ -18,7 +18,7 @@ func someEvidence() *Evidence {
 		Curves: []Curve{{"ppo", 1, map[string]*float64{"training/global_step": &one, "rce/p99": nil}}},
 		Manifest: Reproduction{
 			Schema: ManifestSchema, Preset: "mini", Commit: "abc", Seeds: []int64{0, 1}, Settings: json.RawMessage(`{}`),
-			Parts: []Part{{"train/ppo/seed-0", []string{"train", "--seed", "0"}, "abc", at, at.Add(time.Minute), 60}},
+			Parts: []Part{{"train/ppo/seed-0", []string{"train", "--seed", "0"}, "abc", at, at.Add(time.Minute), 60, []string{"aba"}}},
 		},
 	}
 }

@@ -29,6 +29,8 @@ type Part struct {
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
 	Seconds float64   `json:"seconds"` // by the clock, of all tries together
+	// EarlierCommits are other commits whose stopped tries it went on from.
+	EarlierCommits []string `json:"earlier_commits,omitempty"`
 }
 
 // Validate refuses a part without name, command or commit, or of negative length.
