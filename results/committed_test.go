@@ -20,7 +20,7 @@ func inventedEvidence(t *testing.T) *Evidence {
 	e := &Evidence{Manifest: Reproduction{
 		Schema: ManifestSchema, Preset: "invented", Commit: "0000000", Libtorch: "none", Machine: Machine{CPU: "none", Cores: 1},
 		Seeds: []int64{0, 1, 2, 3, 4}, Settings: json.RawMessage(`{}`),
-		Parts: []Part{{"invented", []string{"none"}, "0000000", time.Unix(0, 0).UTC(), time.Unix(1, 0).UTC(), 1}},
+		Parts: []Part{{"invented", []string{"none"}, "0000000", time.Unix(0, 0).UTC(), time.Unix(1, 0).UTC(), 1, nil}},
 	}}
 	for h, horizon := range []string{"wikirag", "q2", "q8", "q16"} {
 		for v, variant := range []string{"memopd-topk", "memopd", "persistent", "ppo", "sft", "ppo-mem1", "teacher"} {
