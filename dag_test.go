@@ -52,6 +52,7 @@ var rules = map[string]rule{
 	"eval/metrics":      {nil, true, "strings in, scores out; also the reward"},
 	"presets":           {nil, true, "embedded checkpoints, as files"},
 	"results":           {nil, true, "records, never how they were made"},
+	"report":            {[]string{"results"}, true, "shows records; measures nothing"},
 	"bench":             {[]string{anything}, false, "wires the parts together"},
 	"scripts":           {[]string{anything}, false, "tools of the repository"},
 }

@@ -27,6 +27,7 @@ type RCEAudit struct {
 	Set          string        `json:"-"`
 	Pass         bool          `json:"pass"`
 	Rule         string        `json:"rule"`
+	Tolerance    float64       `json:"tolerance"` // of a p99, in nats
 	DType        string        `json:"dtype"`
 	Trajectories int           `json:"trajectories"`
 	Calls        int           `json:"calls"`
@@ -117,21 +118,22 @@ type UpdatesAudit struct {
 
 // UpdateAudit is one context update.
 type UpdateAudit struct {
-	Update          string   `json:"update"`
-	Paper           string   `json:"paper"` // the paper's name, "" for none
-	Trajectories    int      `json:"trajectories"`
-	Calls           int      `json:"calls"`
-	Tokens          int      `json:"tokens"`
-	ContextMean     *float64 `json:"context_mean"` // tokens that a call saw
-	ContextMax      int      `json:"context_max"`
-	P99             *float64 `json:"p99"`
-	Max             *float64 `json:"max"`
-	Flips           int      `json:"flips"`
-	FalseClips      int      `json:"false_clips"`
-	PersistentP99   *float64 `json:"persistent_p99"` // of the flattened history
-	PersistentFlips int      `json:"persistent_flips"`
-	F1              *float64 `json:"f1"`
-	Pass            bool     `json:"pass"`
+	Update          string    `json:"update"`
+	Paper           string    `json:"paper"` // the paper's name, "" for none
+	Trajectories    int       `json:"trajectories"`
+	Calls           int       `json:"calls"`
+	Tokens          int       `json:"tokens"`
+	ContextMean     *float64  `json:"context_mean"`    // tokens that a call saw
+	ContextByCall   []float64 `json:"context_by_call"` // the mean of each call
+	ContextMax      int       `json:"context_max"`
+	P99             *float64  `json:"p99"`
+	Max             *float64  `json:"max"`
+	Flips           int       `json:"flips"`
+	FalseClips      int       `json:"false_clips"`
+	PersistentP99   *float64  `json:"persistent_p99"` // of the flattened history
+	PersistentFlips int       `json:"persistent_flips"`
+	F1              *float64  `json:"f1"`
+	Pass            bool      `json:"pass"`
 }
 
 // SpeedAudit measures an actor update, packed and one row a call.
