@@ -14,12 +14,18 @@ type PaperTable struct {
 	Tables []*Table
 }
 
-// The variants of the paper with the start that all begin with, and those that
-// go beyond it. Each table of an evaluation shows them in this order.
+// mainVariants are the start that all begin with and the paper's, in the order of
+// the tables. startVariants are models that no run of PPO made. Whatever else was
+// evaluated goes beyond the paper.
 var (
 	mainVariants  = []string{"sft", "ppo", "persistent", "memopd"}
-	extraVariants = []string{"ppo-mem1", "memopd-topk", "memopd-sampled"}
+	startVariants = []string{"base", "sft", "teacher"}
 )
+
+// extra tells variants that go beyond the paper.
+func (g *group) extra() bool {
+	return !slices.Contains(mainVariants, g.variant) && !slices.Contains(startVariants, g.variant)
+}
 
 // The horizons of tables T1 and T2.
 var (
@@ -97,16 +103,14 @@ func horizonRank(horizon string) int {
 	return 1 << 30
 }
 
-// variantRank puts variants that are not known between the paper's and those
-// that go beyond it.
+// variantRank puts the paper's variants first and then the models that were
+// trained by no run.
 func variantRank(variant string) int {
-	if i := slices.Index(mainVariants, variant); i >= 0 {
+	order := append(slices.Clone(mainVariants), startVariants...)
+	if i := slices.Index(order, variant); i >= 0 {
 		return i
 	}
-	if i := slices.Index(extraVariants, variant); i >= 0 {
-		return len(mainVariants) + 1 + i
-	}
-	return len(mainVariants)
+	return len(order)
 }
 
 // without is a table of a note.
@@ -125,7 +129,7 @@ func (p paper) t2() (PaperTable, error) {
 // evaluation is a table of values and one of changes against ppo.
 func (p paper) evaluation(name, title string, horizons []string) (PaperTable, error) {
 	keep := func(g *group) bool {
-		return slices.Contains(horizons, g.horizon) && !slices.Contains(extraVariants, g.variant)
+		return slices.Contains(horizons, g.horizon) && !g.extra()
 	}
 	values, err := p.values(keep)
 	if err != nil || len(values.Rows) == 0 {
@@ -175,14 +179,17 @@ func (p paper) changes(baseline, paperTable string, keep func(*group) bool) (*Ta
 	return ChangeTable(comparisons, baseline, published), nil
 }
 
-// lacking notes which of the variants and horizons were not evaluated.
+// lacking notes which of the variants and seeds were not evaluated on which horizons.
 func (p paper) lacking(horizons []string) []string {
 	var notes []string
 	for _, h := range horizons {
 		var absent []string
 		for _, v := range mainVariants {
-			if find(p.groups, v, h) == nil {
+			g := find(p.groups, v, h)
+			if g == nil {
 				absent = append(absent, v)
+			} else if n := len(p.Manifest.Seeds); v != "sft" && len(g.records) < n {
+				absent = append(absent, fmt.Sprintf("%d of %d seeds of %s", n-len(g.records), n, v))
 			}
 		}
 		if len(absent) > 0 {

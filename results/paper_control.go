@@ -79,26 +79,28 @@ func controlRow(c Comparison, m Metric, change Change) []Cell {
 // dash stands for what does not apply.
 var dash = Cell{Text: "-"}
 
-// t9 goes beyond the paper: other estimators of the teacher term, and another
-// layout in training, beside the variants that they differ from.
+// t9 goes beyond the paper: whatever else was trained, such as other estimators of
+// the teacher term and other layouts in training, beside the variants that they
+// differ from.
 func (p paper) t9() (PaperTable, error) {
-	const name, title = "t9", "T9: estimators of the teacher term and layouts of training (not in the paper)"
-	extra := func(g *group) bool { return slices.Contains(extraVariants, g.variant) }
-	if !slices.ContainsFunc(p.groups, extra) {
-		return without(name, title, "none of "+strings.Join(extraVariants, ", ")+" was evaluated"), nil
+	const name, title = "t9", "T9: estimators of the teacher term, layouts of training (not in the paper)"
+	if !slices.ContainsFunc(p.groups, (*group).extra) {
+		return without(name, title, "nothing but the paper's variants was trained and evaluated"), nil
 	}
-	measured := func(g *group) bool { // beside them, on the same horizons
-		return slices.Contains([]string{"sft", "ppo", "memopd"}, g.variant) && slices.ContainsFunc(p.groups, func(o *group) bool { return extra(o) && o.horizon == g.horizon })
+	origin := func(g *group) bool { // on the same horizons; the start too
+		return slices.Contains(mainVariants, g.variant) && slices.ContainsFunc(p.groups, func(o *group) bool {
+			return o.extra() && o.horizon == g.horizon && (g.variant == "sft" || g.variant == "ppo" || ofVariant(o.variant, g.variant))
+		})
 	}
-	values, err := p.values(func(g *group) bool { return extra(g) || measured(g) })
+	values, err := p.values(func(g *group) bool { return g.extra() || origin(g) })
 	if err != nil {
 		return PaperTable{Name: name}, err
 	}
 	values.Title = title
 	tables := []*Table{values}
-	for _, baseline := range []string{"ppo", "memopd"} {
+	for _, baseline := range mainVariants[1:] {
 		t, err := p.changes(baseline, "", func(g *group) bool {
-			return extra(g) && (baseline == "ppo" || strings.HasPrefix(g.variant, "memopd"))
+			return g.extra() && (baseline == "ppo" || ofVariant(g.variant, baseline))
 		})
 		if err != nil {
 			return PaperTable{Name: name}, err
@@ -110,3 +112,6 @@ func (p paper) t9() (PaperTable, error) {
 	}
 	return PaperTable{name, tables}, nil
 }
+
+// ofVariant tells a variant whose name begins with another's: memopd-topk is memopd's.
+func ofVariant(name, of string) bool { return strings.HasPrefix(name, of+"-") }

@@ -121,7 +121,7 @@ func TestStartIsShown(t *testing.T) {
 	for name, want := range map[string]string{
 		"t1": "q2 sft, q2 ppo, q2 persistent, q2 memopd, q2 teacher, q8 sft, q8 ppo, q8 persistent, q8 memopd, q8 teacher, q16 sft, q16 ppo, q16 persistent, q16 memopd, q16 teacher",
 		"t2": "wikirag sft, wikirag ppo, wikirag persistent, wikirag memopd, wikirag teacher",
-		"t9": "q2 sft, q2 ppo, q2 memopd, q2 ppo-mem1, q2 memopd-topk, q8 sft, q8 ppo, q8 memopd, q8 memopd-topk, q16 sft, q16 ppo, q16 memopd, q16 memopd-topk, wikirag sft, wikirag ppo, wikirag memopd, wikirag memopd-topk",
+		"t9": "q2 sft, q2 ppo, q2 memopd, q2 memopd-topk, q2 ppo-mem1, q8 sft, q8 ppo, q8 memopd, q8 memopd-topk, q16 sft, q16 ppo, q16 memopd, q16 memopd-topk, wikirag sft, wikirag ppo, wikirag memopd, wikirag memopd-topk",
 	} {
 		var got []string
 		for _, row := range tables[name].Tables[0].Rows {
@@ -158,6 +158,10 @@ func TestPaperTablesWithoutEvidence(t *testing.T) {
 		if !strings.Contains(notes, want) {
 			t.Errorf("T1's notes lack %q:\n%s", want, notes)
 		}
+	}
+	few := &Evidence{Rows: []TaskRow{taskRow("ppo", 0, "q2", "a", 1, 1, 1, 1)}, Manifest: Reproduction{Seeds: []int64{0, 1, 2}}}
+	if n := paperTables(t, few)["t1"].Tables[0].Notes; !slices.Contains(n, "Not evaluated on q2: sft, 2 of 3 seeds of ppo, persistent, memopd.") {
+		t.Errorf("seeds that lack: %q", n)
 	}
 	if n := tables["t5"].Tables[0].Notes; !strings.Contains(n[0], "No evidence") {
 		t.Errorf("T5: %v", n)
