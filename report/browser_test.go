@@ -84,7 +84,7 @@ func (b *tab) listen(event any) {
 			b.requests = append(b.requests, e.Request.URL)
 		}
 	case *runtime.EventExceptionThrown:
-		b.complaints = append(b.complaints, fmt.Sprintf("line %d: %s", e.ExceptionDetails.LineNumber, e.ExceptionDetails.Text))
+		b.complaints = append(b.complaints, fmt.Sprintf("line %d: %s", e.ExceptionDetails.LineNumber, e.ExceptionDetails.Text+" "+e.ExceptionDetails.Exception.Description))
 	case *runtime.EventConsoleAPICalled:
 		b.complaints = append(b.complaints, fmt.Sprintf("console.%s", e.Type))
 	case *log.EventEntryAdded:

@@ -26,8 +26,16 @@ func (d *drawn) ends() {
 	for _, l := range d.labels {
 		x := d.x.to + 16
 		d.pen.line([]xy{{min(l.end.x+6, d.x.to), l.end.y}, {d.x.to + 5, l.end.y}, {x - 3, l.y}}, l.look.Ink, .75, nil)
-		d.pen.text(xy{x, l.y + 4}, l.text, 0, labelSize, true, l.look.Ink)
+		d.pen.text(xy{x, l.y + 4}, shortened(l.text), 0, labelSize, true, l.look.Ink)
 	}
+}
+
+// shortened cuts a long name, which stands in full in the table.
+func shortened(name string) string {
+	if r := []rune(name); len(r) > 20 {
+		return string(r[:19]) + "…"
+	}
+	return name
 }
 
 // spread moves labels apart, as little as it can, between two heights.

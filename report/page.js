@@ -8,6 +8,10 @@
   const names = ["all right", "in part", "wrong", "no answer"];
   const ends = { answered: "answered", turn_limit: "the turn budget was spent", unusable: "a response was unusable", context: "the context was full",
     retrieval: "the search failed", model_error: "the model failed", update: "the context update failed", cancelled: "stopped" };
+  for (const t of all) { // empty lists are null in JSON
+    for (const k of ["questions", "golds", "answers", "scores", "calls"]) t[k] = t[k] || [];
+    t.golds = t.golds.map(g => g || []);
+  }
   let shown = [], chosen = -1, call = 0, every = false;
 
   // make builds an element; texts of runs come in as text alone.

@@ -78,7 +78,7 @@ func (d *drawn) scales() {
 	}
 	for _, s := range d.Series {
 		if !s.Quiet {
-			right = max(right, spare*textWidth(s.Name, labelSize, true))
+			right = max(right, spare*textWidth(shortened(s.Name), labelSize, true))
 		}
 	}
 	d.y.log, d.y.from, d.y.to = d.Y.Log, plotFoot, plotTop

@@ -15,7 +15,7 @@ var nan = math.NaN()
 // and the number of calls.
 func speedFigure(audits []results.SpeedAudit, dir string) Figure {
 	f := Figure{Name: "speed", Short: "Speed", Title: "Packed actor update beside one row a call",
-		Caption: "How many times as fast the packed update is, by processor seconds (medians of rounds in turns). Hollow: what the FLOPs of the matrix products allow. The dotted line is published (" +
+		Caption: "How many times as fast the packed update is, by processor seconds (medians of rounds in turns). Hollow: what the FLOPs of the matrix products allow. A number behind the name is libtorch's version. The dotted line is published (" +
 			results.PublishedSource + ", T8), never ours."}
 	if len(audits) == 0 {
 		f.Missing = append(f.Missing, Missing{"speeds of updates (" + dir + "/audit/speed.json)",
@@ -61,16 +61,30 @@ func places(all []Series) int {
 // speedSeries makes two series a group: measured, and ideal.
 func speedSeries(audits []results.SpeedAudit, x func(results.SpeedRow) float64, group func(results.SpeedRow) string) []Series {
 	var names []string
+	versions := map[string]map[string]bool{} // of libtorch, by name without it
+	named := func(a results.SpeedAudit, r results.SpeedRow) string {
+		name := group(r)
+		if a.Config.Shape != "memory" {
+			name += ", " + a.Config.Shape
+		}
+		return name
+	}
+	for _, a := range audits {
+		for _, r := range a.Rows {
+			name := named(a, r)
+			if versions[name] == nil {
+				versions[name] = map[string]bool{}
+			}
+			versions[name][a.Libtorch] = true
+		}
+	}
 	measured, ideal := map[string][]Point{}, map[string][]Point{}
 	for _, a := range audits {
 		for _, r := range a.Rows {
-			name := group(r)
-			if a.Config.Shape != "memory" {
-				name += ", " + a.Config.Shape
-			}
-			if len(audits) > 1 {
+			name := named(a, r)
+			if len(versions[name]) > 1 {
 				libtorch, _, _ := strings.Cut(a.Libtorch, ",")
-				name += ", libtorch " + libtorch
+				name += ", " + libtorch
 			}
 			if !slices.Contains(names, name) {
 				names = append(names, name)
