@@ -31,6 +31,11 @@ type policyCase struct {
 	SurrogateGradient     []float64 `json:"surrogate_gradient"`
 	EntropyGradient       []float64 `json:"entropy_gradient"`
 	ReverseKLGradient     []float64 `json:"reverse_kl_gradient"`
+	TopK                  int       `json:"top_k"`
+	TopKKL                []float64 `json:"top_k_kl"`
+	TopKKLGradient        []float64 `json:"top_k_kl_gradient"`
+	SampledKL             []float64 `json:"sampled_kl"`
+	SampledKLGradient     []float64 `json:"sampled_kl_gradient"`
 }
 
 type valueCase struct {
@@ -124,6 +129,18 @@ func writtenOutGradients(t *testing.T, c policyCase) {
 	entropy, kl = terms{IDs: ids, KLWeight: 1, Teacher: dist(c.TeacherLogits), TeacherRows: every}.gradient(student, c.Temperature)
 	near(t, "summed KL", []float64{entropy, kl}, []float64{sumOf(c.Entropy), sumOf(c.ReverseKL)}, 1e-12)
 	near(t, "written-out reverse KL gradient", student.Float64s(), c.ReverseKLGradient, 1e-10)
+
+	kl, gradient := topKOf(c.Logits, c.TeacherLogits, len(c.IDs), c.Vocabulary, c.TopK, c.Temperature)
+	near(t, "summed KL of the top ids", []float64{kl}, []float64{sumOf(c.TopKKL)}, 1e-12)
+	near(t, "gradient of the KL of the top ids", gradient, c.TopKKLGradient, 1e-10)
+
+	student = dist(c.Logits)
+	sampled := picked(student, ids).RequiresGrad_(true)
+	loss := SampledReverseKL(sampled, double(c.Behaviour), picked(dist(c.TeacherLogits), ids))
+	loss.Backward()
+	near(t, "KL by sampled ids", []float64{loss.Item()}, []float64{sumOf(c.SampledKL)}, 1e-12)
+	terms{IDs: ids, Picked: sampled.Grad()}.gradient(student, c.Temperature)
+	near(t, "gradient of the KL by sampled ids", student.Float64s(), c.SampledKLGradient, 1e-10)
 
 	student = dist(c.Logits)
 	logProbs := picked(student, ids).RequiresGrad_(true)
