@@ -14,9 +14,9 @@ import (
 // The tests here are of whose distribution log-probs are, and over which tokens they
 // are summed.
 
-// Sampler and trainer both divide logits by the temperature: the ratio to what the
-// sampler recorded is 1 at every temperature before the first update, and at none but
-// 1 are those the model's own log-probs.
+// Sampler and trainer both divide logits by the temperature, when they score and when
+// they update: the ratio is 1 at every temperature before the first update, to what the
+// sampler recorded and to the snapshot, and at none but 1 are those the model's own log-probs.
 func TestRatioIsOneAtEveryTemperature(t *testing.T) {
 	for _, temperature := range []float64{0.6, 1, 1.7} {
 		policy := tinyModel(t, 1)
@@ -25,12 +25,15 @@ func TestRatioIsOneAtEveryTemperature(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := surrogateOnly()
-		c.Temperature, c.Ratio = temperature, RatioSampler
+		c.Temperature = temperature
 		r, b := scored(t, c, all)
-		_, stats := actorGradient(r, b, 90)
-		if math.Abs(stats.RatioMax-1) > 1e-5 || stats.ApproxKL > 1e-6*float64(stats.Actions) || stats.Clipped != 0 {
-			t.Errorf("temperature %g: ratio up to %g, KL %g over %d actions, %g clipped",
-				temperature, stats.RatioMax, stats.ApproxKL, stats.Actions, stats.Clipped)
+		for _, source := range []string{RatioSampler, RatioTrainer} {
+			r.c.Ratio = source
+			_, stats := actorGradient(r, b, 90)
+			if math.Abs(stats.RatioMax-1) > 1e-5 || stats.ApproxKL > 1e-6*float64(stats.Actions) || stats.Clipped != 0 {
+				t.Errorf("temperature %g, %s: ratio up to %g, KL %g over %d actions, %g clipped",
+					temperature, source, stats.RatioMax, stats.ApproxKL, stats.Actions, stats.Clipped)
+			}
 		}
 		recorded := 0.0
 		for _, x := range b.samples {
