@@ -71,6 +71,10 @@ func note(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args
 // preset that gives the defaults (nil: none), --config, and the settings' print
 // at the start. A command takes no arguments unless its Args say so.
 func command(cmd *cobra.Command, o any, preset *string, defaults func() error, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return newCommand(cmd, o, preset, false, defaults, run)
+}
+
+func newCommand(cmd *cobra.Command, o any, preset *string, quiet bool, defaults func() error, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
 	if err := defaults(); err != nil {
 		panic(err) // the builtin defaults are wrong: a fault of this program
 	}
@@ -90,11 +94,19 @@ func command(cmd *cobra.Command, o any, preset *string, defaults func() error, r
 		}); err != nil {
 			return err
 		}
-		note("%s:", cmd.CommandPath())
-		printConfig(os.Stderr, o)
+		if !quiet {
+			note("%s:", cmd.CommandPath())
+			printConfig(os.Stderr, o)
+		}
 		return run(cmd, args)
 	}
 	return cmd
+}
+
+// quietCommand is command without a preset and without the settings' print, for
+// commands that only look.
+func quietCommand(cmd *cobra.Command, o any, defaults func() error, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+	return newCommand(cmd, o, nil, true, defaults, run)
 }
 
 // presetFromFile takes the preset from a --config file where no flag gives it.

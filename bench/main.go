@@ -48,6 +48,6 @@ PPO and a teacher on those states (MemOPD, arXiv 2608.07068).`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newTrain(), newEval(), newTables(), newReport(), newPretrain(), newPlan(), newCheckDevice(), newData(), newIndex(), newSearch(), newRecall(), newServe(), newModel(), newExport(), newReplay(), newImport(), newAudit(), newReproduce())
+	root.AddCommand(newTrain(), newEval(), newTables(), newReport(), newPretrain(), newPlan(), newCheckDevice(), newData(), newIndex(), newSearch(), newRecall(), newServe(), newModel(), newExport(), newReplay(), newImport(), newAudit(), newReproduce(), newWatch(), newRuns(), newCompare())
 	return root
 }
