@@ -28,7 +28,9 @@ func (p paper) t5() (PaperTable, error) {
 			return PaperTable{Name: name}, err
 		}
 		if compared.Changes == nil {
-			t.Notes = append(t.Notes, "No change: "+compared.NoChange+".")
+			if why := "No change: " + compared.NoChange + "."; !slices.Contains(t.Notes, why) {
+				t.Notes = append(t.Notes, why)
+			}
 			continue
 		}
 		for _, m := range Metrics {

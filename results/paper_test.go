@@ -159,6 +159,10 @@ func TestPaperTablesWithoutEvidence(t *testing.T) {
 			t.Errorf("T1's notes lack %q:\n%s", want, notes)
 		}
 	}
+	without := []TaskRow{taskRow("memopd", 0, "q2", "a", 1, 1, 1, 1), taskRow("ppo", 0, "q2", "a", 1, 1, 1, 1)}
+	if n := paperTables(t, &Evidence{Rows: without})["t5"].Tables[0].Notes; len(n) != 4 || n[0] != "No change: persistent was not evaluated on q2." || n[1] != "No change: sft was not evaluated on q2." {
+		t.Errorf("T5 without persistent: %q", n)
+	}
 	few := &Evidence{Rows: []TaskRow{taskRow("ppo", 0, "q2", "a", 1, 1, 1, 1)}, Manifest: Reproduction{Seeds: []int64{0, 1, 2}}}
 	if n := paperTables(t, few)["t1"].Tables[0].Notes; !slices.Contains(n, "Not evaluated on q2: sft, 2 of 3 seeds of ppo, persistent, memopd.") {
 		t.Errorf("seeds that lack: %q", n)

@@ -80,8 +80,8 @@ func ChangeTable(comparisons []Comparison, baseline string, published []Publishe
 		if c.Changes != nil {
 			t.Rows = append(t.Rows, changeRow(c))
 			over[c.Over] = true
-		} else if c.NoChange != "" {
-			t.Notes = append(t.Notes, "No change: "+c.NoChange+".")
+		} else if why := "No change: " + c.NoChange + "."; c.NoChange != "" && !slices.Contains(t.Notes, why) {
+			t.Notes = append(t.Notes, why)
 		}
 		if i+1 == len(comparisons) || comparisons[i+1].Horizon != c.Horizon {
 			t.Rows = append(t.Rows, publishedRows(c.Horizon, baseline, published)...)
