@@ -50,13 +50,17 @@ func newServeRetriever() *cobra.Command {
 		Short: "Search-R1's and MEM1's POST /retrieve over an index",
 		Long: `Answers POST /retrieve {"queries": [...], "topk": 3, "return_scores": true} as the retrieval
 servers of Search-R1 and MEM1 do, so that their training code can search an index of bench
-index. GET / is a page to try it, /openapi.json describes it, /healthz says what is served, and
+index. GET / is a page to try it, /openapi.json describes it, /healthz (or /health) says what is served, and
 /metrics is for Prometheus. It listens to this machine alone unless --address says otherwise: there
-is no authentication. It ends with Ctrl-C or SIGTERM, once the requests that run are answered.`,
+is no authentication. It ends with Ctrl-C or SIGTERM, once the requests that run are answered,
+which is a little over --timeout-seconds later at the most.`,
 		Example: `  bench serve retriever --index data/real/index
   curl -d '{"queries": ["who wrote faust"], "return_scores": true}' http://127.0.0.1:8000/retrieve`,
 	}, &o, nil, defaults, func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) })
 }
+
+// timeoutSecondsMax is a day.
+const timeoutSecondsMax = 24 * 60 * 60
 
 func (o serveOptions) run(ctx context.Context) (err error) {
 	options := server.DefaultOptions(runtime.GOMAXPROCS(0))
@@ -64,6 +68,9 @@ func (o serveOptions) run(ctx context.Context) (err error) {
 	options.RequestsWaiting, options.RequestTimeout = o.Waiting, time.Duration(o.TimeoutSeconds*float64(time.Second))
 	if o.SearchesMax != 0 {
 		options.SearchesMax = o.SearchesMax
+	}
+	if o.SearchesMax < 0 || !(o.TimeoutSeconds > 0 && o.TimeoutSeconds <= timeoutSecondsMax) {
+		return fmt.Errorf("searches-max is %d, timeout-seconds %g: want 0 or more, and more than 0 to %d", o.SearchesMax, o.TimeoutSeconds, timeoutSecondsMax)
 	}
 	if err := options.Check(); err != nil {
 		return err

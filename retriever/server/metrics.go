@@ -49,7 +49,7 @@ func (m *metrics) handler() http.Handler {
 // request counts a request that was answered; unknown paths are one.
 func (m *metrics) request(path string, code int, took time.Duration) {
 	switch path {
-	case "/retrieve", "/healthz", "/metrics", "/openapi.json", "/":
+	case "/retrieve", "/healthz", "/health", "/metrics", "/openapi.json", "/":
 	default:
 		path = "other"
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
 	"sync"
 
@@ -78,11 +79,13 @@ func (x *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusServiceUnavailable, fmt.Errorf("%d requests are running or waiting", cap(x.requests)))
 		return
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), x.options.RequestTimeout)
+	defer cancel()
 	q, err := x.read(w, r)
 	if err == nil {
+		x.running.Add(1)
+		defer x.running.Add(-1)
 		var results [][]retriever.Hit
-		ctx, cancel := context.WithTimeout(r.Context(), x.options.RequestTimeout)
-		defer cancel()
 		if results, err = x.search(ctx, q); err == nil {
 			write(w, http.StatusOK, map[string]any{"result": q.shape(results)})
 			return
@@ -107,11 +110,11 @@ func (x *Server) read(w http.ResponseWriter, r *http.Request) (*request, error) 
 		return nil, statusError{http.StatusRequestEntityTooLarge, fmt.Errorf("the request is longer than %d bytes", large.Limit)}
 	}
 	if err != nil {
-		return nil, bad("the request could not be read: %w", err)
+		return nil, bad("the request's body did not arrive in whole")
 	}
 	q := &request{}
 	if err := json.Unmarshal(body, q); err != nil {
-		return nil, bad("the request is not the JSON that is expected: %w", err)
+		return nil, bad("the request is not the JSON that is expected: %s", inWords(err))
 	}
 	if q.Queries != nil && q.Query != nil {
 		return nil, bad("queries and query are given, one is needed")
@@ -120,7 +123,7 @@ func (x *Server) read(w http.ResponseWriter, r *http.Request) (*request, error) 
 		q.Queries = q.Query
 	}
 	topK := x.options.TopK
-	if q.TopK != nil && *q.TopK != 0 { // Search-R1's server takes 0 for its default too
+	if q.TopK != nil {
 		topK = *q.TopK
 	}
 	q.TopK = &topK
@@ -133,6 +136,23 @@ func (x *Server) read(w http.ResponseWriter, r *http.Request) (*request, error) 
 		return nil, bad("topk is %d, 1 to %d is taken", topK, x.options.TopKMax)
 	}
 	return q, nil
+}
+
+// inWords is an error of encoding/json without the names of Go's types.
+func inWords(err error) string {
+	var kind *json.UnmarshalTypeError
+	var form *json.SyntaxError
+	switch {
+	case errors.As(err, &kind):
+		want := map[reflect.Kind]string{reflect.Bool: "true or false", reflect.Int: "a whole number"}[kind.Type.Kind()]
+		if kind.Field == "" || want == "" {
+			return "a JSON object is wanted, not " + kind.Value
+		}
+		return fmt.Sprintf("%s is %s, want %s", kind.Field, kind.Value, want)
+	case errors.As(err, &form):
+		return fmt.Sprintf("at byte %d: %s", form.Offset, form)
+	}
+	return err.Error()
 }
 
 // search asks the queries, as many at a time as there are slots.

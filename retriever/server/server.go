@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/memopd/memopd-bench/retriever"
@@ -30,7 +31,7 @@ type Options struct {
 	SearchesMax       int           // searches at a time
 	RequestsWaiting   int           // requests that wait for others; more are refused with 503
 	RequestTimeout    time.Duration // of a request, its wait included
-	ShutdownTimeout   time.Duration // that running requests have when the server ends
+	ShutdownGrace     time.Duration // that running requests have beyond RequestTimeout when the server ends
 	RetryAfterSeconds int           // that a refused client is told to wait
 }
 
@@ -38,7 +39,7 @@ type Options struct {
 func DefaultOptions(n int) Options {
 	return Options{
 		TopK: 3, TopKMax: 1000, QueriesMax: 1024, BodyBytesMax: 4 << 20, SearchesMax: n, RequestsWaiting: 256,
-		RequestTimeout: 30 * time.Second, ShutdownTimeout: 10 * time.Second, RetryAfterSeconds: 1,
+		RequestTimeout: 30 * time.Second, ShutdownGrace: 5 * time.Second, RetryAfterSeconds: 1,
 	}
 }
 
@@ -50,7 +51,7 @@ func (o Options) Check() error {
 	}{
 		{"hits a query", int64(o.TopK)}, {"most hits a query", int64(o.TopKMax)}, {"most queries a request", int64(o.QueriesMax)},
 		{"longest request", o.BodyBytesMax}, {"searches at a time", int64(o.SearchesMax)}, {"requests waiting", int64(o.RequestsWaiting)},
-		{"timeout of a request", int64(o.RequestTimeout)}, {"timeout of the shutdown", int64(o.ShutdownTimeout)},
+		{"timeout of a request", int64(o.RequestTimeout)}, {"grace of the shutdown", int64(o.ShutdownGrace)},
 		{"seconds to retry after", int64(o.RetryAfterSeconds)},
 	} {
 		if x.value < 1 {
@@ -71,6 +72,7 @@ type Server struct {
 	mux      *http.ServeMux
 	slots    chan struct{} // one for each search that runs
 	requests chan struct{} // one for each request that runs or waits
+	running  atomic.Int64  // requests that were read and are not answered yet
 	metrics  *metrics
 }
 
@@ -100,6 +102,7 @@ func New(s retriever.Searcher, about About, o Options) (*Server, error) {
 	}
 	x.mux.HandleFunc("POST /retrieve", x.retrieve)
 	x.mux.HandleFunc("GET /healthz", x.health)
+	x.mux.HandleFunc("GET /health", x.health)
 	x.mux.Handle("GET /metrics", x.metrics.handler())
 	x.mux.HandleFunc("GET /openapi.json", serve("application/json", openAPI))
 	x.mux.HandleFunc("GET /{$}", serve("text/html; charset=utf-8", page))
@@ -120,7 +123,7 @@ func (x *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // unknown answers another path or method, in JSON as all errors.
 func (x *Server) unknown(w http.ResponseWriter, r *http.Request) {
-	for path, method := range map[string]string{"/retrieve": http.MethodPost, "/healthz": http.MethodGet, "/metrics": http.MethodGet, "/openapi.json": http.MethodGet, "/": http.MethodGet} {
+	for path, method := range map[string]string{"/retrieve": http.MethodPost, "/healthz": http.MethodGet, "/health": http.MethodGet, "/metrics": http.MethodGet, "/openapi.json": http.MethodGet, "/": http.MethodGet} {
 		if r.URL.Path == path {
 			w.Header().Set("Allow", method)
 			fail(w, http.StatusMethodNotAllowed, fmt.Errorf("%s takes %s, not %s", path, method, r.Method))
@@ -131,11 +134,13 @@ func (x *Server) unknown(w http.ResponseWriter, r *http.Request) {
 }
 
 // Serve answers requests on a listener until ctx ends; then those that run have the
-// shutdown's timeout to end. It returns nil after a clean end.
+// time that a request may take, and a little more, to end. Connections without a whole
+// request hold the end up no longer than that, and are no error. It returns nil after a
+// clean end.
 func (x *Server) Serve(ctx context.Context, l net.Listener) error {
 	h := &http.Server{
-		Handler: x, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: x.options.RequestTimeout, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 1 << 16,
+		Handler: x, ReadHeaderTimeout: min(10*time.Second, x.options.RequestTimeout), ReadTimeout: x.options.RequestTimeout,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 1 << 16,
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- h.Serve(l) }()
@@ -144,11 +149,15 @@ func (x *Server) Serve(ctx context.Context, l net.Listener) error {
 		return fmt.Errorf("retrieval server: %w", err)
 	case <-ctx.Done():
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.options.ShutdownTimeout)
+	wait := x.options.RequestTimeout + x.options.ShutdownGrace
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait)
 	defer cancel()
 	err := h.Shutdown(end)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = errors.Join(fmt.Errorf("retrieval server: requests still ran %s after the shutdown began", x.options.ShutdownTimeout), h.Close())
+		running := x.running.Load()
+		if err = h.Close(); running > 0 {
+			err = errors.Join(fmt.Errorf("retrieval server: %d requests still ran %s after the shutdown began", running, wait), err)
+		}
 	}
 	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)

@@ -87,7 +87,7 @@ func TestRetrieve(t *testing.T) {
 		`{"queries": ["a"], "topk": 2, "return_scores": true}`:                  `{"result":[` + scores + `]}`,
 		`{"queries": "a", "return_scores": true}`:                               `{"result":[` + scores + `]}`,
 		`{"query": "a", "topk": null, "return_scores": true}`:                   `{"result":[` + scores + `]}`,
-		`{"queries": ["a"], "topk": 0, "return_scores": false}`:                 `{"result":[[` + first + `,` + second + `]]}`,
+		`{"queries": ["a"], "return_scores": false}`:                            `{"result":[[` + first + `,` + second + `]]}`,
 		`{"queries": ["a", "nothing", ""], "topk": 1}`:                          `{"result":[[` + first + `],[],[]]}`,
 		`{"queries": ["nothing"], "return_scores": true, "something else": {}}`: `{"result":[[]]}`,
 	} {
@@ -107,7 +107,11 @@ func TestRefuses(t *testing.T) {
 	}{
 		{"POST", "/retrieve", ``, 400, "not the JSON"},
 		{"POST", "/retrieve", `{"queries": ["a"]`, 400, "not the JSON"},
-		{"POST", "/retrieve", `["a"]`, 400, "not the JSON"},
+		{"POST", "/retrieve", `["a"]`, 400, "a JSON object is wanted, not array"},
+		{"POST", "/retrieve", `7`, 400, "a JSON object is wanted, not number"},
+		{"POST", "/retrieve", `{"queries": "a", "return_scores": 1}`, 400, "return_scores is number, want true or false"},
+		{"POST", "/retrieve", `{"queries": "a", "topk": 1.5}`, 400, "topk is number 1.5, want a whole number"},
+		{"POST", "/retrieve", `{"queries": ["a"], "topk": 0}`, 400, "topk is 0, 1 to 50"},
 		{"POST", "/retrieve", `null`, 400, "no queries"},
 		{"POST", "/retrieve", `{}`, 400, "no queries"},
 		{"POST", "/retrieve", `{"queries": []}`, 400, "no queries"},
@@ -118,17 +122,21 @@ func TestRefuses(t *testing.T) {
 		{"POST", "/retrieve", `{"queries": ["a"], "query": "a"}`, 400, "one is needed"},
 		{"POST", "/retrieve", `{"queries": ["a"], "topk": -1}`, 400, "topk is -1, 1 to 50"},
 		{"POST", "/retrieve", `{"queries": ["a"], "topk": 1000000000}`, 400, "1 to 50"},
-		{"POST", "/retrieve", `{"queries": ["a"], "topk": "3"}`, 400, "topk"},
+		{"POST", "/retrieve", `{"queries": ["a"], "topk": "3"}`, 400, "topk is string, want a whole number"},
 		{"POST", "/retrieve", `{"queries": ["a", "b", "c", "d"]}`, 400, "4 queries, at most 3"},
 		{"POST", "/retrieve", `{"queries": ["` + strings.Repeat("a", 1000) + `"]}`, 413, "longer than 1000 bytes"},
 		{"GET", "/retrieve", ``, 405, "takes POST"},
 		{"POST", "/healthz", ``, 405, "takes GET"},
+		{"POST", "/health", ``, 405, "takes GET"},
 		{"POST", "/search", `{}`, 404, "no /search here"},
 	} {
 		status, got, header := ask(t, c.method, h.URL+c.path, c.body)
 		var e struct{ Error string }
 		if err := json.Unmarshal([]byte(got), &e); err != nil || status != c.status || !strings.Contains(e.Error, c.says) {
 			t.Errorf("%s %s %.60s: %d %s, want %d and %q", c.method, c.path, c.body, status, got, c.status, c.says)
+		}
+		if strings.Contains(e.Error, "Go ") || strings.Contains(e.Error, "server.") || strings.Contains(e.Error, "json:") {
+			t.Errorf("%s: %s shows what the server is made of", c.body, e.Error)
 		}
 		if c.status == 405 && header.Get("Allow") == "" {
 			t.Errorf("%s: no Allow", c.path)
@@ -141,8 +149,10 @@ func TestHealthAndMetrics(t *testing.T) {
 	ask(t, "POST", h.URL+"/retrieve", `{"queries": ["a", "b"]}`)
 	ask(t, "POST", h.URL+"/retrieve", `{`)
 	want := `{"status":"ok","index":"small","documents":2,"scoring":"bm25-lucene","k1":0.9,"b":0.4,"analyser":"plain"}`
-	if status, got, _ := ask(t, "GET", h.URL+"/healthz", ""); status != 200 || got != want {
-		t.Errorf("health: %d %s", status, got)
+	for _, path := range []string{"/healthz", "/health"} {
+		if status, got, _ := ask(t, "GET", h.URL+path, ""); status != 200 || got != want {
+			t.Errorf("%s: %d %s", path, status, got)
+		}
 	}
 	got := ""
 	for range 100 { // a request is counted once its answer has gone out
@@ -387,6 +397,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"hits a query":       func(o *Options) { o.TopK = 0 },
 		"at most":            func(o *Options) { o.TopK = o.TopKMax + 1 },
 		"searches at a time": func(o *Options) { o.SearchesMax = -1 },
+		"grace":              func(o *Options) { o.ShutdownGrace = 0 },
 	} {
 		o := testOptions()
 		spoil(&o)
