@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/memopd/memopd-bench/eval"
 	"github.com/memopd/memopd-bench/results"
@@ -16,18 +18,23 @@ import (
 
 // collect makes the outcome of the finished parts: records, curves, audits, a sample
 // of trajectories, manifest and tables. It is an error when parts are not finished.
-func (r *reproduction) collect(w io.Writer) error {
-	if err := r.read(); err != nil {
-		return err
-	}
+func (r *reproduction) collect(ctx context.Context, w io.Writer) error {
 	lock, err := r.store.lock("collect")
-	if err == nil && lock == nil {
-		err = errors.New("another process is at it")
+	for err == nil && lock == nil { // another process is at it
+		select {
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-time.After(lookEvery):
+			lock, err = r.store.lock("collect")
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("collect: %w", err)
 	}
 	defer lock.Close()
+	if err := r.read(); err != nil {
+		return err
+	}
 	c := &collection{r: r, dir: r.o.outcome()}
 	if err := c.make(); err != nil {
 		return fmt.Errorf("collect: %w", err)

@@ -163,10 +163,10 @@ func runReproduce(ctx context.Context, w io.Writer, o reproduceOptions) error {
 	case o.Plan:
 		return r.plan(w)
 	case o.Collect:
-		return r.collect(w)
+		return r.collect(ctx, w)
 	}
 	if err := r.run(ctx); err != nil || len(o.Only) > 0 {
 		return err
 	}
-	return r.collect(w)
+	return r.collect(ctx, w)
 }
