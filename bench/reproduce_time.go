@@ -21,7 +21,7 @@ const (
 
 // guessAudits are the seconds that 64 trajectories take.
 var guessAudits = map[string]float64{
-	"rce.q2": 40, "rce.q8": 240, "teacher.q2": 15, "teacher.q8": 60, "masks.q2": 40, "masks.q8": 240, "updates.q2": 120,
+	"rce.q2": 30, "rce.q8": 210, "teacher.q2": 5, "teacher.q8": 30, "masks.q2": 25, "masks.q8": 180, "updates.q2": 30,
 }
 
 func (o reproduceOptions) guessPretrain() float64 {
@@ -70,7 +70,7 @@ func (o reproduceOptions) guessAudit(what, set string) float64 {
 		if o.Preset == presetSmoke {
 			return guessStart
 		}
-		return 90
+		return 140
 	}
 	return guessStart + guessAudits[what+"."+set]*float64(o.Trajectories)/64
 }
