@@ -3,8 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -191,7 +191,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	out := madeUpRuns(t)
-	if err := runWatch(ctx, watchOptions{Out: out, Every: time.Hour}, nil, os.Stderr); err != nil {
+	if err := runWatch(ctx, watchOptions{Out: out, Every: time.Hour}, nil, io.Discard); err != nil {
 		t.Error(err)
 	}
 }
