@@ -208,11 +208,11 @@ func TestMetricsTail(t *testing.T) {
 	appendText(t, path, whole[10:])
 	check("its end", "1 2 2e 3", true)
 	other := path + ".new"
-	writeText(t, other, trainLine(1, .1)+trainLine(2, .9)+evalLineOf(2, .5))
+	writeText(t, other, trainLine(1, .1)+trainLine(2, .9)+evalLineOf(2, .5)+trainLine(3, .3)+trainLine(4, .4)) // longer than the one before
 	if err := os.Rename(other, path); err != nil {
 		t.Fatal(err)
 	}
-	check("rewound", "1 2 2e", true)
+	check("another file", "1 2 2e 3 4", true)
 	if f1, _ := tail.records[1].Get("score/f1"); f1 != .9 {
 		t.Errorf("step 2 of the file before is shown: %g", f1)
 	}
@@ -220,7 +220,7 @@ func TestMetricsTail(t *testing.T) {
 	check("a step again", "1 2", true)
 	appendText(t, path, "{not a record\n"+trainLine(3, .3))
 	check("a bad line", "1 2 3", true)
-	if want := path + ":5: "; !strings.HasPrefix(tail.bad, want) {
+	if want := path + ":7: "; !strings.HasPrefix(tail.bad, want) {
 		t.Errorf("the bad line is reported as %q, want %q", tail.bad, want)
 	}
 	if err := os.Remove(path); err != nil {
