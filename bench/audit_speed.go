@@ -124,7 +124,7 @@ func runAuditSpeed(ctx context.Context, w io.Writer, o auditSpeedOptions) error 
 	}
 	defer d.Free()
 	options := func(s audit.SpeedShape) audit.SpeedOptions {
-		return audit.SpeedOptions{Model: d, Shape: s, Rounds: o.Rounds, Warmup: o.Warmup, Tolerance: o.Tolerance, Seed: o.Seed, Checkpoint: o.Checkpoint}
+		return audit.SpeedOptions{Model: d, Shape: s, Rounds: o.Rounds, Warmup: o.Warmup, Tolerance: o.Tolerance, Clip: audit.DefaultClipEpsilon, Seed: o.Seed, Checkpoint: o.Checkpoint}
 	}
 	if o.MemoryOf != "" {
 		n, err := audit.SpeedMemory(options(shapes[0]), o.MemoryOf)

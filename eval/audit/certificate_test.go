@@ -15,6 +15,7 @@ import (
 // In bfloat16 the truth stays float32, the floor is shown, and nothing is certified.
 func TestBFloat16HasAFloorAndNoCertificate(t *testing.T) {
 	r, err := RCE(context.Background(), Options{
+		Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon,
 		Model: newModel(t, 6), Trajectories: sampled(2), Layouts: named(t, "aligned"), Compute: cpu(train.BFloat16), GradientTrajectories: 1,
 	})
 	if err != nil {
@@ -36,7 +37,7 @@ func TestBFloat16HasAFloorAndNoCertificate(t *testing.T) {
 }
 
 func TestCertificate(t *testing.T) {
-	r, err := RCE(context.Background(), Options{Model: newModel(t, 7), Trajectories: sampled(2), Layouts: named(t, "aligned", "persistent"), GradientTrajectories: -1})
+	r, err := RCE(context.Background(), Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Model: newModel(t, 7), Trajectories: sampled(2), Layouts: named(t, "aligned", "persistent"), GradientTrajectories: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func TestCertificate(t *testing.T) {
 	}
 	one := sampled(1)
 	one[0].Calls = one[0].Calls[:1]
-	alone, err := RCE(context.Background(), Options{Model: newModel(t, 7), Trajectories: one, Layouts: named(t, "aligned", "calls", "persistent")})
+	alone, err := RCE(context.Background(), Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Model: newModel(t, 7), Trajectories: one, Layouts: named(t, "aligned", "calls", "persistent")})
 	if err != nil {
 		t.Fatal(err)
 	}

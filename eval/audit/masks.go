@@ -21,7 +21,7 @@ type MaskOptions struct {
 
 	Trajectories []*trace.Trajectory
 	Domains      []align.Layout // the exact one first
-	ClipEpsilon  float64        // 0: DefaultClipEpsilon
+	ClipEpsilon  float64        // between 0 and 1: see DefaultClipEpsilon
 	Compute      train.Compute
 
 	// GradientTrajectories is how many of the first trajectories the gradients are
@@ -94,7 +94,7 @@ type maskedRows struct {
 // all tokens of a call share it, as where a trainer broadcasts a score.
 func Masks(ctx context.Context, m MaskOptions) (*MaskReport, error) {
 	o, err := Options{
-		Model: m.Model, Trajectories: m.Trajectories, ClipEpsilon: m.ClipEpsilon, Compute: m.Compute,
+		Model: m.Model, Trajectories: m.Trajectories, Tolerance: DefaultTolerance, ClipEpsilon: m.ClipEpsilon, Compute: m.Compute,
 		GradientTrajectories: m.GradientTrajectories, Seed: m.Seed, Progress: m.Progress,
 	}.withDefaults()
 	if err != nil {

@@ -38,7 +38,8 @@ func entropyGradient(o MaskOptions) (gradient [][]float64, positions int) {
 
 func TestMasksByHand(t *testing.T) {
 	o := MaskOptions{
-		Model: newModel(t, 1), Teacher: newModel(t, 2), Trajectories: sampled(3),
+		ClipEpsilon: DefaultClipEpsilon,
+		Model:       newModel(t, 1), Teacher: newModel(t, 2), Trajectories: sampled(3),
 		Domains: named(t, "aligned", "calls", "trajectory-mask", "response-mask"), GradientTrajectories: -1, Seed: 3,
 	}
 	o.Compute = cpu("f32")
@@ -107,7 +108,7 @@ func TestMasksByHand(t *testing.T) {
 // Without a teacher there is no KL; a teacher that is the model has a KL of nothing.
 func TestMasksWithoutTeacher(t *testing.T) {
 	d := newModel(t, 1)
-	o := MaskOptions{Model: d, Trajectories: sampled(2), Domains: named(t, "aligned", "response-mask"), GradientTrajectories: 1, Compute: cpu("f32")}
+	o := MaskOptions{ClipEpsilon: DefaultClipEpsilon, Model: d, Trajectories: sampled(2), Domains: named(t, "aligned", "response-mask"), GradientTrajectories: 1, Compute: cpu("f32")}
 	r, err := Masks(context.Background(), o)
 	if err != nil || len(r.Domains[0].Gradients) != 2 || r.GradientTrajectories != 1 || r.Trajectories != 2 {
 		t.Fatalf("%+v, %v", r, err)

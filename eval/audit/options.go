@@ -3,6 +3,7 @@ package audit
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/memopd/memopd-bench/align"
 	"github.com/memopd/memopd-bench/model"
@@ -19,8 +20,8 @@ type Options struct {
 	Layouts      []align.Layout
 	Align        align.Options // what layouts are made with; limits reject trajectories
 
-	Tolerance   float64 // of the 99th percentile, in nats; 0: DefaultTolerance
-	ClipEpsilon float64 // 0: DefaultClipEpsilon
+	Tolerance   float64 // of the 99th percentile, in nats, more than 0: see DefaultTolerance
+	ClipEpsilon float64 // between 0 and 1: see DefaultClipEpsilon
 
 	// Compute says where the model computes and, by its DType, in which type the
 	// layouts do. The truth is float32 whatever it says. The zero value is float32 on
@@ -38,7 +39,8 @@ type Options struct {
 	anyWeights bool // the model's weights may be of any type
 }
 
-// The defaults of Options.
+// What Options are where nothing else is asked for. A zero value does not stand for
+// them: a limit of 0 that a user gives would become another.
 const (
 	DefaultTolerance   = 1e-4
 	DefaultClipEpsilon = 0.2
@@ -47,19 +49,16 @@ const (
 // logitBytes bounds one array of logits where Compute does not.
 const logitBytes = 64 << 20
 
-// withDefaults fills in what zero values stand for, and checks the rest.
+// withDefaults fills in where and in what type to compute, and checks the rest.
 func (o Options) withDefaults() (Options, error) {
-	if o.Tolerance == 0 {
-		o.Tolerance = DefaultTolerance
-	}
-	if o.ClipEpsilon == 0 {
-		o.ClipEpsilon = DefaultClipEpsilon
-	}
 	if o.Compute.Device == "" {
 		o.Compute.Device = "cpu"
 	}
 	if o.Compute.DType == "" {
 		o.Compute.DType = train.Float32
+	}
+	if o.GradientTrajectories < -1 {
+		return o, fmt.Errorf("audit: %d trajectories for gradients, want -1 (all) or more", o.GradientTrajectories)
 	}
 	if n := len(o.Trajectories); o.GradientTrajectories < 0 || o.GradientTrajectories > n {
 		o.GradientTrajectories = n
@@ -67,8 +66,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Model == nil || len(o.Trajectories) == 0 {
 		return o, errors.New("audit: no model or no trajectories")
 	}
-	if !(o.Tolerance > 0) || !(o.ClipEpsilon > 0 && o.ClipEpsilon < 1) {
-		return o, fmt.Errorf("audit: tolerance %g, clip epsilon %g: want more than 0, the latter less than 1", o.Tolerance, o.ClipEpsilon)
+	if !(o.Tolerance > 0) || math.IsInf(o.Tolerance, 1) || !(o.ClipEpsilon > 0 && o.ClipEpsilon < 1) {
+		return o, fmt.Errorf("audit: tolerance %g, clip epsilon %g: both must be more than 0 and finite, the latter less than 1", o.Tolerance, o.ClipEpsilon)
 	}
 	if p := o.Model.Placement(); p.Weights != torch.Float32 && !o.anyWeights {
 		return o, fmt.Errorf("audit: the model's weights are %v: the truth is float32", p.Weights)

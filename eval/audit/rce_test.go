@@ -42,7 +42,7 @@ func byHand(t *testing.T, o Options) (errors, dlogits []float64, flips, clips []
 }
 
 func TestRCEByHand(t *testing.T) {
-	o := Options{Model: newModel(t, 1), Trajectories: sampled(4), Layouts: named(t, "aligned", "calls", "persistent"), ClipEpsilon: 0.3}
+	o := Options{Tolerance: DefaultTolerance, Model: newModel(t, 1), Trajectories: sampled(4), Layouts: named(t, "aligned", "calls", "persistent"), ClipEpsilon: 0.3}
 	for i, traj := range o.Trajectories {
 		traj.Sampler.Temperature = []float64{1, 0.6, 1.5, 1}[i]
 	}
@@ -145,7 +145,7 @@ func persistentGradient(o Options, advantages []float32, persistent bool) [][]fl
 }
 
 func TestGradientErrorByAutograd(t *testing.T) {
-	o := Options{Model: newModel(t, 2), Trajectories: sampled(3), Layouts: named(t, "aligned", "persistent"), GradientTrajectories: 1, Seed: 4}
+	o := Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Model: newModel(t, 2), Trajectories: sampled(3), Layouts: named(t, "aligned", "persistent"), GradientTrajectories: 1, Seed: 4}
 	r, err := RCE(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestFailuresAreExplained(t *testing.T) {
 				c.spoil(p, &p.Blocks[2])
 			}
 		})
-		r, err := RCE(context.Background(), Options{Model: d, Trajectories: trajectories, Layouts: []align.Layout{l}})
+		r, err := RCE(context.Background(), Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Model: d, Trajectories: trajectories, Layouts: []align.Layout{l}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,6 +275,7 @@ func TestLostTokensAndActions(t *testing.T) {
 		return append(rows, rows[0]), err
 	}}
 	r, err := RCE(context.Background(), Options{
+		Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon,
 		Model: newModel(t, 3), Trajectories: trajectories, Layouts: append(named(t, "response-mask"), cut, dropped, twice), GradientTrajectories: -1,
 	})
 	if err != nil {
@@ -312,7 +313,7 @@ func TestRecorded(t *testing.T) {
 		}
 	}
 	audit := func() *Report {
-		r, err := RCE(context.Background(), Options{Model: d, Trajectories: trajectories, Layouts: named(t, "aligned")})
+		r, err := RCE(context.Background(), Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Model: d, Trajectories: trajectories, Layouts: named(t, "aligned")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -357,26 +358,30 @@ func TestWrongUse(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{Trajectories: trajectories}, "no model"},
+		{Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Trajectories: trajectories}, "no model"},
 		{Options{Model: d}, "no trajectories"},
-		{Options{Model: d, Trajectories: trajectories, Tolerance: -1}, "tolerance -1"},
-		{Options{Model: d, Trajectories: trajectories, ClipEpsilon: 1}, "clip epsilon 1"},
-		{Options{Model: d, Trajectories: trajectories, Compute: cpu("f8")}, `unknown dtype "f8" (known: f32, bf16)`},
-		{Options{Model: d, Trajectories: []*trace.Trajectory{broken}}, "call 1: output token 0 is id 40, the model has 40"},
-		{Options{Model: d, Trajectories: trajectories, Layouts: named(t, "aligned", "aligned")}, `layout "aligned" twice`},
-		{Options{Model: d, Trajectories: []*trace.Trajectory{short}, Layouts: named(t, "aligned")}, "none of 1 trajectories"},
+		{Options{ClipEpsilon: DefaultClipEpsilon, Model: d, Trajectories: trajectories, Tolerance: -1}, "tolerance -1"},
+		{Options{Tolerance: DefaultTolerance, Model: d, Trajectories: trajectories, ClipEpsilon: 1}, "clip epsilon 1"},
+		{Options{Model: d, Trajectories: trajectories, ClipEpsilon: DefaultClipEpsilon}, "tolerance 0"},
+		{Options{Model: d, Trajectories: trajectories, Tolerance: DefaultTolerance}, "clip epsilon 0"},
+		{Options{Model: d, Trajectories: trajectories, Tolerance: math.Inf(1), ClipEpsilon: DefaultClipEpsilon}, "finite"},
+		{Options{Model: d, Trajectories: trajectories, Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, GradientTrajectories: -2}, "-2 trajectories for gradients"},
+		{Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Model: d, Trajectories: trajectories, Compute: cpu("f8")}, `unknown dtype "f8" (known: f32, bf16)`},
+		{Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Model: d, Trajectories: []*trace.Trajectory{broken}}, "call 1: output token 0 is id 40, the model has 40"},
+		{Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Model: d, Trajectories: trajectories, Layouts: named(t, "aligned", "aligned")}, `layout "aligned" twice`},
+		{Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Model: d, Trajectories: []*trace.Trajectory{short}, Layouts: named(t, "aligned")}, "none of 1 trajectories"},
 	} {
 		if _, err := RCE(context.Background(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
-	r, err := RCE(context.Background(), Options{Model: d, Trajectories: append(trajectories, short), Layouts: named(t, "aligned"), GradientTrajectories: -1})
+	r, err := RCE(context.Background(), Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Model: d, Trajectories: append(trajectories, short), Layouts: named(t, "aligned"), GradientTrajectories: -1})
 	if err != nil || len(r.Rejected) != 1 || len(r.Trajectories) != 2 || r.GradientTrajectories != 2 || !r.Named("aligned").Pass {
 		t.Errorf("one of three is rejected: %+v, %v", r, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	steps := 0
-	_, err = RCE(ctx, Options{Model: d, Trajectories: trajectories, Layouts: named(t, "aligned"), Progress: func(done, total int) {
+	_, err = RCE(ctx, Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Model: d, Trajectories: trajectories, Layouts: named(t, "aligned"), Progress: func(done, total int) {
 		if steps++; steps == 3 {
 			cancel()
 		}

@@ -67,7 +67,7 @@ func TestSpeedShapes(t *testing.T) {
 }
 
 func smallSpeed(d *model.Decoder, shape string) SpeedOptions {
-	return SpeedOptions{Model: d, Rounds: 2, Tolerance: 2e-5, Seed: 3,
+	return SpeedOptions{Clip: DefaultClipEpsilon, Model: d, Rounds: 2, Tolerance: 2e-5, Seed: 3,
 		Shape: SpeedShape{Shape: shape, Prefix: 11, Calls: 3, CallTokens: 12, ActionShare: 0.25, Ragged: 0.5, Trajectories: 2}}
 }
 
@@ -143,7 +143,7 @@ func BenchmarkActorUpdate(b *testing.B) {
 	}
 	defer d.Free()
 	torch.SetNumThreads(1)
-	r, err := newSpeedRun(SpeedOptions{Model: d, Shape: SpeedShape{Shape: "memory", Prefix: 400, Calls: 4, CallTokens: 250, ActionShare: 0.25, Trajectories: 1}})
+	r, err := newSpeedRun(SpeedOptions{Tolerance: 1e-5, Clip: DefaultClipEpsilon, Model: d, Shape: SpeedShape{Shape: "memory", Prefix: 400, Calls: 4, CallTokens: 250, ActionShare: 0.25, Trajectories: 1}})
 	if err != nil {
 		b.Fatal(err)
 	}

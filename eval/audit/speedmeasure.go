@@ -21,8 +21,8 @@ type SpeedOptions struct {
 	Shape      SpeedShape
 	Rounds     int     // timed; each goes over all ways
 	Warmup     int     // rounds before them
-	Tolerance  float64 // of losses and gradients, relative; 0: 1e-5
-	Clip       float64 // of the surrogate; 0: DefaultClipEpsilon
+	Tolerance  float64 // of losses and gradients, relative; more than 0
+	Clip       float64 // of the surrogate, between 0 and 1
 	Seed       uint64
 	Checkpoint bool // gradient checkpointing, in all ways
 }
@@ -84,11 +84,8 @@ type speedRun struct {
 // log-probs that are normal around the model's own, a tenth of a nat wide, so that
 // some ratios are clipped, and normal advantages.
 func newSpeedRun(o SpeedOptions) (*speedRun, error) {
-	if o.Tolerance == 0 {
-		o.Tolerance = 1e-5
-	}
-	if o.Clip == 0 {
-		o.Clip = DefaultClipEpsilon
+	if !(o.Tolerance > 0) || !(o.Clip > 0 && o.Clip < 1) {
+		return nil, fmt.Errorf("speed: tolerance %g, clip %g: both must be more than 0, the latter less than 1", o.Tolerance, o.Clip)
 	}
 	if err := o.Shape.check(); err != nil {
 		return nil, fmt.Errorf("speed: %w", err)

@@ -19,7 +19,7 @@ import (
 type TeacherOptions struct {
 	Model        *model.Decoder // the teacher
 	Trajectories []*trace.Trajectory
-	Tolerance    float64 // of ties between top-1 ids, in nats; 0: DefaultTolerance
+	Tolerance    float64 // of ties between top-1 ids, in nats, more than 0
 	Compute      train.Compute
 	Progress     func(done, total int) // told the trajectories; nil: nobody
 }
@@ -60,7 +60,7 @@ type judged struct {
 // flattened history. When ctx ends it returns the context's error.
 func Teacher(ctx context.Context, o TeacherOptions) (*TeacherReport, error) {
 	base, err := Options{
-		Model: o.Model, Trajectories: o.Trajectories, Tolerance: o.Tolerance, Compute: o.Compute, anyWeights: true,
+		Model: o.Model, Trajectories: o.Trajectories, Tolerance: o.Tolerance, ClipEpsilon: DefaultClipEpsilon, Compute: o.Compute, anyWeights: true,
 	}.withDefaults()
 	if err != nil {
 		return nil, err

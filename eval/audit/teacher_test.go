@@ -18,7 +18,7 @@ func TestTeacherByHand(t *testing.T) {
 	trajectories[2].Sampler.Temperature = 0.7
 	short := sampled(1)[0]
 	short.Calls[1].Context = nil
-	o := TeacherOptions{Model: d, Trajectories: append(slices.Clone(trajectories), short), Compute: cpu("f32")}
+	o := TeacherOptions{Tolerance: DefaultTolerance, Model: d, Trajectories: append(slices.Clone(trajectories), short), Compute: cpu("f32")}
 	o.Compute.LogitsPerChunk = 5
 	live := torch.Live()
 	r, err := Teacher(context.Background(), o)
@@ -67,7 +67,7 @@ func TestTeacherByHand(t *testing.T) {
 	if len(r.Rejected) != 1 || r.Trajectories != 3 {
 		t.Errorf("%d trajectories, %v rejected", r.Trajectories, r.Rejected)
 	}
-	if _, err := Teacher(context.Background(), TeacherOptions{Model: d, Trajectories: []*trace.Trajectory{short}}); err == nil || !strings.Contains(err.Error(), "none of 1") {
+	if _, err := Teacher(context.Background(), TeacherOptions{Tolerance: DefaultTolerance, Model: d, Trajectories: []*trace.Trajectory{short}}); err == nil || !strings.Contains(err.Error(), "none of 1") {
 		t.Errorf("nothing to compare: %v", err)
 	}
 	var b strings.Builder

@@ -24,7 +24,7 @@ func TestUpdatesPass(t *testing.T) {
 		for range 12 {
 			all = append(all, aligntest.Random(rng, c))
 		}
-		r, err := Update(context.Background(), string(u), Options{Model: d, Trajectories: all})
+		r, err := Update(context.Background(), string(u), Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Model: d, Trajectories: all})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func TestUpdateCountsByHand(t *testing.T) {
 }
 
 func TestUpdateOfOtherTrajectories(t *testing.T) {
-	_, err := Update(context.Background(), "summary", Options{Model: newModel(t, 3), Trajectories: sampled(1)})
+	_, err := Update(context.Background(), "summary", Options{Tolerance: DefaultTolerance, ClipEpsilon: DefaultClipEpsilon, Model: newModel(t, 3), Trajectories: sampled(1)})
 	if err == nil || !strings.Contains(err.Error(), `by the context update "mem1", not "summary"`) {
 		t.Error(err)
 	}
