@@ -20,7 +20,7 @@ type auditMasksOptions struct {
 	judging
 	Domain               []string `flag:"domain" help:"layouts whose action domains are compared, the exact one first"`
 	ClipEpsilon          float64  `flag:"clip-epsilon" help:"clip range of the PPO loss"`
-	GradientTrajectories int      `flag:"gradient-trajectories" help:"how many of the first trajectories the gradients are over; 0: none, -1: all"`
+	GradientTrajectories int      `flag:"gradient-trajectories" min:"-1" help:"how many of the first trajectories the gradients are over; 0: none, -1: all"`
 	Record               string   `flag:"record" help:"JSON file that the domains are written to, with how they came about"`
 	JSON                 bool     `flag:"json" help:"print the domains as JSON on standard output instead of a table"`
 	Device               string   `flag:"device" help:"where models run: cpu, cuda or cuda:N"`

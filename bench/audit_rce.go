@@ -22,10 +22,10 @@ import (
 type auditRCEOptions struct {
 	auditSource
 	Layout               []string `flag:"layout" help:"the layouts that must pass, for the exit status: aligned, calls, persistent, ...; also recorded, the sampler's log-probs"`
-	Controls             []string `flag:"controls" help:"layouts that are shown beside, controls that are expected to fail and do not decide; all (or no value): every other layout"`
+	Controls             []string `flag:"controls" help:"with =, as in --controls=persistent,mem1: layouts that are shown beside, controls that are expected to fail and do not decide; all (or no value): every other layout"`
 	Tolerance            float64  `flag:"tolerance" help:"largest 99th percentile of |Δ log-prob| that passes, in nats"`
 	ClipEpsilon          float64  `flag:"clip-epsilon" help:"a ratio outside 1 ± this is a false PPO clip"`
-	GradientTrajectories int      `flag:"gradient-trajectories" help:"how many of the first trajectories the gradient error is over; 0: none, -1: all"`
+	GradientTrajectories int      `flag:"gradient-trajectories" min:"-1" help:"how many of the first trajectories the gradient error is over; 0: none, -1: all"`
 	Certificate          string   `flag:"certificate" help:"JSON file that the certificate is written to; in f32 alone"`
 	HTML                 string   `flag:"html" help:"HTML file that the audit is shown in, complete in itself; with --controls all layouts side by side"`
 	HTMLTrajectories     int      `flag:"html-trajectories" help:"how many trajectories the page shows token by token, those with the largest errors"`
@@ -67,6 +67,12 @@ The trajectories are those of --ledger or --runs, else fresh rollouts of the pre
   bench audit rce --ledger runs/small/eval/q2/sft/seed-0/ledger.jsonl --trajectories 20
   bench audit rce --runs runs/mini/eval/q2/memopd/seed-0 --layout aligned,recorded --json
   bench audit rce --controls=persistent,mem1 --dtype bf16`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.Flags().Changed("controls") {
+				return fmt.Errorf("%q stands alone: layouts follow --controls after a sign, as in --controls=%s", args[0], args[0])
+			}
+			return cobra.NoArgs(cmd, args)
+		},
 	}, &o, &o.Preset, defaults, func(cmd *cobra.Command, _ []string) error {
 		return runAuditRCE(cmd.Context(), cmd.OutOrStdout(), o)
 	})
@@ -204,5 +210,9 @@ func (o auditRCEOptions) certify(in *auditInput, r *audit.Report, m *results.Man
 	if o.Certificate == "" {
 		return c, nil
 	}
-	return c, results.WriteJSON(o.Certificate, c)
+	if err := results.WriteJSON(o.Certificate, c); err != nil {
+		return nil, err
+	}
+	note("certificate: %s", o.Certificate)
+	return c, nil
 }

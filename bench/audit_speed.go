@@ -28,8 +28,8 @@ type auditSpeedOptions struct {
 	Prefix       []int   `flag:"prefix" help:"tokens of the task prefix; with lists every combination is measured"`
 	Calls        []int   `flag:"calls" help:"calls of a trajectory"`
 	CallTokens   []int   `flag:"call-tokens" help:"tokens of a call after the prefix, its output included; growing: that it adds"`
-	ActionShare  float64 `flag:"action-share" help:"share of a call's tokens that were sampled, the last ones"`
-	Ragged       float64 `flag:"ragged" help:"calls have between 1 less this and 1 times their tokens"`
+	ActionShare  float64 `flag:"action-share" max:"1" help:"share of a call's tokens that were sampled, the last ones"`
+	Ragged       float64 `flag:"ragged" max:"1" help:"calls have between 1 less this and 1 times their tokens"`
 	Trajectories int     `flag:"trajectories" help:"in one forward pass"`
 	Rounds       int     `flag:"rounds" help:"timed updates a way, the ways in turns"`
 	Warmup       int     `flag:"warmup" help:"rounds before them that do not count"`

@@ -29,7 +29,7 @@ type auditUpdatesOptions struct {
 	auditSource
 	Tolerance            float64 `flag:"tolerance" help:"largest 99th percentile of |Δ log-prob| that passes, in nats"`
 	ClipEpsilon          float64 `flag:"clip-epsilon" help:"a ratio outside 1 ± this is a false PPO clip"`
-	GradientTrajectories int     `flag:"gradient-trajectories" help:"how many of an update's first trajectories the gradient error is over; 0: none, -1: all"`
+	GradientTrajectories int     `flag:"gradient-trajectories" min:"-1" help:"how many of an update's first trajectories the gradient error is over; 0: none, -1: all"`
 	Certificate          string  `flag:"certificate" help:"JSON file that the figures are written to, with command, settings, hashes, commit and machine"`
 	JSON                 bool    `flag:"json" help:"print the updates as JSON on standard output instead of a table"`
 	Device               string  `flag:"device" help:"where the model runs: cpu, cuda or cuda:N"`
@@ -166,7 +166,9 @@ func (o auditUpdatesOptions) rollouts(ctx context.Context, c train.Compute) (*au
 
 // recorded reads ledgers. No names stands for all updates that they hold.
 func (o auditUpdatesOptions) recorded(ctx context.Context, names []string, c train.Compute) (*auditInput, []string, error) {
-	in, err := o.open(ctx, c.Trained())
+	source := o.auditSource
+	source.Update = speakingPreset(source.Preset).Update // --update chooses among the recorded ones
+	in, err := source.open(ctx, c.Trained())
 	if err != nil {
 		return nil, nil, err
 	}

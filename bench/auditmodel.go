@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -58,7 +59,11 @@ func (s auditSource) sampledBy(trajectories []*trace.Trajectory) (string, error)
 func loadAudited(from *string, p model.Placement) (*model.Decoder, *tokenizer.Tokenizer, error) {
 	name := strings.TrimPrefix(*from, builtinModel)
 	if preset, role, ok := strings.Cut(name, "/"); ok {
-		if _, err := presets.Checkpoint(preset, role); err == nil {
+		_, err := presets.Checkpoint(preset, role)
+		if _, absent := os.Stat(name); err != nil && absent != nil && onWiki(preset) {
+			return nil, nil, err
+		}
+		if err == nil {
 			*from = builtinModel + name
 			d, err := loadBuiltin(preset, role, p)
 			if err != nil {

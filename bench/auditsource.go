@@ -67,6 +67,14 @@ func (s auditSource) open(ctx context.Context, p model.Placement) (*auditInput, 
 	if len(s.Ledger) == 0 && s.Runs == "" {
 		return s.fresh(ctx, p)
 	}
+	if s.Update != "" {
+		if _, err := agent.UpdateNamed(s.Update); err != nil {
+			return nil, err
+		}
+		if s.Update != speakingPreset(s.Preset).Update {
+			return nil, fmt.Errorf("--update %s is for fresh rollouts: the trajectories of a ledger have their own", s.Update)
+		}
+	}
 	files := s.Ledger
 	if s.Runs != "" {
 		found, err := findLedgers(s.Runs)
@@ -157,6 +165,9 @@ func (s auditSource) prepare(ctx context.Context, p model.Placement) (_ *auditIn
 	n, err := datasets.ParseHorizon(s.Horizon)
 	if err != nil {
 		return nil, nil, nil, err
+	}
+	if !(s.Temperature > 0) {
+		return nil, nil, nil, fmt.Errorf("--temperature is %g, want more than 0: fresh rollouts are sampled", s.Temperature)
 	}
 	if in.from == "" {
 		in.from = s.presetModel(presets.Student)

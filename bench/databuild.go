@@ -45,12 +45,12 @@ func defaultComposing() composing {
 type indexing struct {
 	Formula           string  `flag:"formula" help:"how documents are ranked: lucene (BM25 as Lucene and Pyserini have it), robertson (as rank-bm25), or bleve (its own variant, with its own k1 and b)"`
 	K1                float64 `flag:"k1" help:"how soon a term's repetitions stop counting; Pyserini has 0.9, Lucene 1.2"`
-	B                 float64 `flag:"b" help:"how much a document's length counts, 0 to 1; Pyserini has 0.4, Lucene 0.75"`
-	Epsilon           float64 `flag:"epsilon" help:"robertson alone: the floor of negative idf, as a share of the mean idf"`
+	B                 float64 `flag:"b" max:"1" help:"how much a document's length counts, 0 to 1; Pyserini has 0.4, Lucene 0.75"`
+	Epsilon           float64 `flag:"epsilon" max:"1" help:"robertson alone: the floor of negative idf, as a share of the mean idf"`
 	Analyser          string  `flag:"analyser" help:"from text to terms: english (as Lucene's), plain (lower case) or whitespace"`
 	Fold              bool    `flag:"fold" help:"letters lose their accents"`
 	TitleBoost        float64 `flag:"title-boost" help:"weight of a match in the title, on top of the contents, which begin with the title"`
-	DocumentsPerShard int     `flag:"documents-per-shard" help:"documents a shard, which bound the memory of a build"`
+	DocumentsPerShard int     `flag:"documents-per-shard" min:"1" help:"documents a shard, which bound the memory of a build"`
 }
 
 func defaultIndexing() indexing {

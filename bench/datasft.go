@@ -36,12 +36,12 @@ type sftOptions struct {
 	Attempts      int      `flag:"attempts" help:"trajectories of a task at most, until enough are kept"`
 	Keep          int      `flag:"keep" help:"trajectories of a task that are kept"`
 	Temperature   float64  `flag:"temperature" help:"sampling temperature of the teacher; 0: greedy"`
-	TopP          float64  `flag:"top-p" help:"nucleus of the teacher's sampling; 1: all"`
+	TopP          float64  `flag:"top-p" max:"1" help:"nucleus of the teacher's sampling; 1: all"`
 	Seed          uint64   `flag:"seed" help:"seed of sampling"`
 	TeacherTokens int      `flag:"teacher-tokens" help:"limit of a response in the teacher's tokens; 0: the protocol's"`
 	Layout        string   `flag:"layout" help:"chat messages of a call: one-message (all in one user message, as MEM1's client) or turns (responses as the assistant's)"`
-	MinF1         float64  `flag:"min-f1" help:"least F1 (squad, mean over the questions) of what is kept"`
-	MinEM         float64  `flag:"min-em" help:"least exact match (squad, mean over the questions) of what is kept"`
+	MinF1         float64  `flag:"min-f1" max:"1" help:"least F1 (squad, mean over the questions) of what is kept"`
+	MinEM         float64  `flag:"min-em" max:"1" help:"least exact match (squad, mean over the questions) of what is kept"`
 	CallTokens    int      `flag:"call-tokens" help:"longest call, context and response, of what is kept, in the student's tokens; 0: any"`
 	Strict        bool     `flag:"strict" help:"keep only turns of the form <think> memory </think> and one search or answer, nothing else"`
 	speaking

@@ -18,12 +18,14 @@ import (
 
 // A command's configuration is one plain struct. A field with a `flag:"name"`
 // tag becomes a flag and, under the same name, a key of the JSON file that
-// --config reads; `help` is its description. Structs within are flattened, so a
+// --config reads; `help` is its description. Numbers lie between `min`, 0 where
+// there is none, and `max`. Structs within are flattened, so a
 // name stands once.
 
 // field is one flag's place in a configuration struct.
 type field struct {
 	name, help string
+	min, max   string // of a number; "" for 0 and for no limit
 	value      reflect.Value
 	given      bool // Set was called
 }
@@ -44,7 +46,7 @@ func walk(v reflect.Value, out *[]*field) {
 			continue
 		}
 		if name := t.Tag.Get("flag"); name != "" {
-			*out = append(*out, &field{name: name, help: t.Tag.Get("help"), value: v.Field(i)})
+			*out = append(*out, &field{name: name, help: t.Tag.Get("help"), min: t.Tag.Get("min"), max: t.Tag.Get("max"), value: v.Field(i)})
 			continue
 		}
 		if t.Type.Kind() == reflect.Struct {
@@ -192,7 +194,7 @@ func resolve(fs *pflag.FlagSet, config any, path string, defaults func() error) 
 			}
 		}
 	}
-	return nil
+	return checkLimits(config)
 }
 
 // applyJSON sets fields from a JSON object whose keys are flag names.

@@ -7,6 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -58,8 +62,8 @@ is opened; --rebuild replaces it.`, retriever.Formats),
 type searchOptions struct {
 	Index string `flag:"index" help:"folder of the index"`
 	World string `flag:"world" help:"search the documents of one world alone"`
-	K     int    `flag:"k" help:"most documents a query"`
-	JSON  bool   `flag:"json" help:"print lists of {id, title, score} as JSON, one a query"`
+	K     int    `flag:"k" min:"1" help:"most documents a query"`
+	JSON  bool   `flag:"json" help:"print JSON lines: a list of {id, title, score} a query"`
 }
 
 func newSearch() *cobra.Command {
@@ -94,11 +98,34 @@ func runSearch(ctx context.Context, o searchOptions, queries []string) (err erro
 	return nil
 }
 
+// queryShown is how many characters of a query are repeated.
+const queryShown = 80
+
+// shown is a text as a terminal can show it: control characters and what is no UTF-8
+// become escapes; what follows the first most characters (0: none) is left out.
+func shown(text string, most int) string {
+	var b strings.Builder
+	n := 0
+	for i, r := range text {
+		if n++; most > 0 && n > most {
+			b.WriteString("…")
+			break
+		}
+		_, size := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError && size == 1 || !unicode.IsPrint(r) {
+			b.WriteString(strings.Trim(strconv.Quote(text[i:i+size]), `"`))
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
 func (o searchOptions) print(query string, hits []retriever.Hit) error {
 	if !o.JSON {
-		fmt.Printf("%s: %d documents\n", query, len(hits))
+		fmt.Printf("%s: %d documents\n", shown(query, queryShown), len(hits))
 		for _, h := range hits {
-			fmt.Printf("  %8.3f  %s  %s: %s\n", h.Score, h.ID, h.Title, h.Text)
+			fmt.Printf("  %8.3f  %s  %s: %s\n", h.Score, shown(h.ID, 0), shown(h.Title, 0), shown(h.Text, 0))
 		}
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -49,5 +50,33 @@ PPO and a teacher on those states (MemOPD, arXiv 2608.07068).`,
 		SilenceErrors: true,
 	}
 	root.AddCommand(newTrain(), newEval(), newTables(), newReport(), newPretrain(), newPlan(), newCheckDevice(), newData(), newIndex(), newSearch(), newRecall(), newServe(), newModel(), newExport(), newReplay(), newImport(), newAudit(), newReproduce(), newWatch(), newRuns(), newCompare())
+	cobra.AddTemplateFunc("plain", func(usages string) string { return strings.ReplaceAll(usages, "[=true|false]", "") })
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages |", "Flags.FlagUsages | plain |"))
+	root.InitDefaultCompletionCmd()
+	knowSubcommands(root)
 	return root
+}
+
+// knowSubcommands makes a mistyped subcommand an error that lists the known ones, in
+// place of a help text and success, and gives --help a plain line.
+func knowSubcommands(cmd *cobra.Command) {
+	cmd.InitDefaultHelpFlag()
+	cmd.Flags().Lookup("help").Usage = "show this text"
+	var known []string
+	for _, c := range cmd.Commands() {
+		knowSubcommands(c)
+		if c.IsAvailableCommand() {
+			known = append(known, c.Name())
+		}
+	}
+	if len(known) == 0 {
+		return
+	}
+	cmd.Args, cmd.DisableFlagsInUseLine = cobra.ArbitraryArgs, true
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownName("command of "+cmd.CommandPath(), args[0], known)
+		}
+		return cmd.Help()
+	}
 }

@@ -30,7 +30,7 @@ type pretrainOptions struct {
 	Examples     []string `flag:"examples" help:"ledgers of a teacher's trajectories (bench data sft) that are learned instead of the oracle's"`
 	Mix          string   `flag:"horizon-mix" help:"shares of the horizons that are trained on"`
 	StudentF1    float64  `flag:"student-f1" help:"the student is the first snapshot with at least this F1 on the dev worlds, the mean of q2, q8 and q16"`
-	StudentShare float64  `flag:"student-share" help:"the student is the model after this share of the steps; 0: by --student-f1"`
+	StudentShare float64  `flag:"student-share" max:"1" help:"the student is the model after this share of the steps; 0: by --student-f1"`
 	DevTasks     int      `flag:"dev-tasks" help:"dev tasks of real questions that an evaluation takes; the mini-wiki has its own set"`
 	TensorBoard  bool     `flag:"tensorboard" help:"write event files for TensorBoard beside metrics.jsonl; --tensorboard=false: none"`
 	speaking

@@ -19,7 +19,7 @@ import (
 type recallOptions struct {
 	Index   string   `flag:"index" help:"folder of the index"`
 	Sources []string `flag:"source" help:"question file, NAME=PATH, with the titles of gold passages (HotpotQA's own files, nq-open-oracle); again for more"`
-	K       []int    `flag:"k" help:"numbers of hits, ascending"`
+	K       []int    `flag:"k" min:"1" help:"numbers of hits, ascending"`
 	Titles  bool     `flag:"titles" help:"any passage of a gold title will do, where the file holds the passage's text too"`
 	JSON    bool     `flag:"json" help:"print rows as JSON, one a source"`
 }
@@ -55,6 +55,9 @@ func (o recallOptions) run(ctx context.Context, w io.Writer) (err error) {
 	if len(o.Sources) == 0 {
 		return errors.New("no question files: give --source NAME=PATH")
 	}
+	if len(o.K) == 0 || !slices.IsSorted(o.K) {
+		return fmt.Errorf("--k %v: numbers of hits in ascending order are wanted", o.K)
+	}
 	judged := make([][]retriever.Judged, len(o.Sources))
 	rows := make([]recallRow, len(o.Sources))
 	for i, source := range o.Sources {
@@ -64,6 +67,9 @@ func (o recallOptions) run(ctx context.Context, w io.Writer) (err error) {
 		}
 		if judged[i], rows[i].LeftOut, err = o.judgements(in); err != nil {
 			return err
+		}
+		if len(judged[i]) == 0 {
+			return fmt.Errorf("%s: none of %d questions has gold passages", in.Path, rows[i].LeftOut)
 		}
 		rows[i].Source = in.Source
 	}

@@ -26,7 +26,7 @@ const (
 func Checkpoint(preset, role string) (fs.FS, error) {
 	dir := preset + "/" + role
 	if _, err := fs.Stat(files, dir+"/config.json"); err != nil {
-		return nil, fmt.Errorf("no %s checkpoint of preset %q in this build (known presets: %s)", role, preset, known())
+		return nil, fmt.Errorf("no %s checkpoint of preset %q in this build (known: %s)", role, preset, known())
 	}
 	return fs.Sub(files, dir)
 }
@@ -35,7 +35,11 @@ func known() string {
 	entries, _ := files.ReadDir(".")
 	var names []string
 	for _, e := range entries {
-		names = append(names, e.Name())
+		for _, role := range []string{Student, Teacher} {
+			if _, err := fs.Stat(files, e.Name()+"/"+role+"/config.json"); err == nil {
+				names = append(names, e.Name()+"/"+role)
+			}
+		}
 	}
 	return strings.Join(names, ", ")
 }
