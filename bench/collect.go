@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,20 +62,24 @@ type collection struct {
 	checks   settingsCheck
 }
 
-// run is a trained model or one of those that training starts from.
-type collectedRun struct {
-	variant string
-	seed    int
-}
-
 func (c *collection) make() error {
-	runs, err := c.runs()
+	runs, err := c.r.o.runs()
 	if err != nil {
 		return err
 	}
+	order := map[string]int{}
+	for i, run := range runs {
+		if _, ok := order[run.name]; !ok {
+			order[run.name] = i
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b reproducedRun) int {
+		return cmp.Or(cmp.Compare(order[a.name], order[b.name]), cmp.Compare(a.seed, b.seed))
+	})
+	runs = slices.Compact(runs)
 	for _, run := range runs {
 		if err := c.addRun(run); err != nil {
-			return fmt.Errorf("%s: %w", runName(run.variant, run.seed), err)
+			return fmt.Errorf("%s: %w", run.folder(), err)
 		}
 	}
 	if len(c.evidence.Rows) == 0 {
@@ -103,35 +108,19 @@ func (c *collection) make() error {
 	return results.WriteTables(filepath.Join(c.dir, results.TablesFolder), tables)
 }
 
-// runs lists what is evaluated, by variant.
-func (c *collection) runs() ([]collectedRun, error) {
-	seeds, err := parseSeeds(c.r.o.Seeds)
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(seeds)
-	list := []collectedRun{{variantSFT, 0}, {variantTeacher, 0}}
-	for _, variant := range c.r.o.trained() {
-		for _, seed := range slices.Compact(slices.Clone(seeds)) {
-			list = append(list, collectedRun{variant, seed})
-		}
-	}
-	return list, nil
-}
-
 func (c *collection) finished(name string) bool {
 	s := c.r.states[name]
 	return s != nil && s.record != nil
 }
 
 // addRun adds a run's curves and task rows, as far as its parts are finished.
-func (c *collection) addRun(run collectedRun) error {
-	if c.finished("train/" + runName(run.variant, run.seed)) {
+func (c *collection) addRun(run reproducedRun) error {
+	if c.finished("train/" + run.folder()) {
 		if err := c.addTraining(run); err != nil {
 			return err
 		}
 	}
-	if !c.finished("eval/" + runName(run.variant, run.seed)) {
+	if !c.finished("eval/" + run.folder()) {
 		return nil
 	}
 	for _, horizon := range c.r.o.Horizon {
@@ -144,8 +133,8 @@ func (c *collection) addRun(run collectedRun) error {
 
 // addTraining adds a run's curves and holds its settings to those of the variant's
 // other seeds.
-func (c *collection) addTraining(run collectedRun) error {
-	dir := filepath.Join(c.r.o.Out, c.r.o.Preset, run.variant, fmt.Sprintf("seed-%d", run.seed))
+func (c *collection) addTraining(run reproducedRun) error {
+	dir := filepath.Join(c.r.o.Out, c.r.o.Preset, run.folder())
 	made, err := readRun(dir)
 	if err != nil {
 		return err
@@ -169,25 +158,25 @@ func (c *collection) addTraining(run collectedRun) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", filepath.Join(dir, train.MetricsFile), err)
 		}
-		c.evidence.Curves = append(c.evidence.Curves, results.Curve{Variant: run.variant, Seed: int64(run.seed), Metrics: metrics})
+		c.evidence.Curves = append(c.evidence.Curves, results.Curve{Variant: run.name, Seed: int64(run.seed), Metrics: metrics})
 	}
 	return nil
 }
 
 // evalFolder is where bench eval leaves a run's evaluation.
-func evalFolder(out, preset, horizon string, run collectedRun) string {
-	return filepath.Join(out, preset, "eval", horizon, run.variant, fmt.Sprintf("seed-%d", run.seed))
+func evalFolder(out, preset, horizon string, run reproducedRun) string {
+	return filepath.Join(out, preset, "eval", horizon, run.folder())
 }
 
 // addEvaluation adds a run's task rows at a horizon, with the inference time of the
 // tasks that were timed.
-func (c *collection) addEvaluation(run collectedRun, horizon string) error {
+func (c *collection) addEvaluation(run reproducedRun, horizon string) error {
 	o := c.r.o
 	records, err := c.taskRecords("eval", run, evalFolder(o.Out, o.Preset, horizon, run))
 	if err != nil {
 		return err
 	}
-	if c.finished("time/" + runName(run.variant, run.seed)) {
+	if c.finished("time/" + run.folder()) {
 		dir := evalFolder(o.timeFolder(), o.Preset, horizon, run)
 		timed, err := c.taskRecords("time", run, dir)
 		if err != nil {
@@ -205,13 +194,13 @@ func (c *collection) addEvaluation(run collectedRun, horizon string) error {
 			records[i].InferenceSeconds = t.InferenceSeconds
 		}
 	}
-	c.evidence.Rows = append(c.evidence.Rows, taskRows(subject{variant: run.variant, seed: int64(run.seed)}, horizon, records)...)
+	c.evidence.Rows = append(c.evidence.Rows, taskRows(subject{variant: run.name, seed: int64(run.seed)}, horizon, records)...)
 	return nil
 }
 
 // taskRecords reads an evaluation and holds its settings to those of the variant's
 // other seeds.
-func (c *collection) taskRecords(kind string, run collectedRun, dir string) ([]eval.TaskRecord, error) {
+func (c *collection) taskRecords(kind string, run reproducedRun, dir string) ([]eval.TaskRecord, error) {
 	var m results.Manifest
 	path := filepath.Join(dir, "manifest.json")
 	data, err := os.ReadFile(path)

@@ -19,7 +19,7 @@ type settingsCheck struct {
 }
 
 type checkedRun struct {
-	run      collectedRun
+	run      reproducedRun
 	settings map[string]string
 }
 
@@ -28,7 +28,7 @@ type checkedRun struct {
 var seedSettings = append([]string{"seed", "runs"}, freeSettings...)
 
 // add compares a run's manifest with those before it.
-func (s *settingsCheck) add(kind string, run collectedRun, m *results.Manifest) error {
+func (s *settingsCheck) add(kind string, run reproducedRun, m *results.Manifest) error {
 	now, err := settings(m.Config)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *settingsCheck) add(kind string, run collectedRun, m *results.Manifest) 
 	if commit := commitName(m); !slices.Contains(s.commits, commit) {
 		s.commits = append(s.commits, commit)
 	}
-	key := kind + "/" + run.variant
+	key := kind + "/" + run.name
 	first, ok := s.first[key]
 	if !ok {
 		s.first[key] = checkedRun{run, now}

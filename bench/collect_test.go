@@ -28,10 +28,10 @@ func TestSettingsOfRunsAreHeldTogether(t *testing.T) {
 		{"eval", "ppo", manifest(`{"seed":1,"steps":3}`, "d", "a"), ""},
 	} {
 		var s settingsCheck
-		if err := s.add("train", collectedRun{"ppo", 0}, manifest(`{"seed":0,"out":"a","steps":2}`, "d", "a")); err != nil {
+		if err := s.add("train", reproducedRun{name: "ppo"}, manifest(`{"seed":0,"out":"a","steps":2}`, "d", "a")); err != nil {
 			t.Fatal(err)
 		}
-		err := s.add(c.kind, collectedRun{c.variant, 1}, c.m)
+		err := s.add(c.kind, reproducedRun{name: c.variant, seed: 1}, c.m)
 		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s of %s with %s: %v, want %q", c.kind, c.variant, c.m.Config, err, c.want)
 		}

@@ -97,7 +97,7 @@ var sampleHorizons = []string{"q2", "q8", "q16"}
 
 // writeTrajectories writes a sample for people to read: the first tasks of each
 // horizon, by the first seed of each variant.
-func (c *collection) writeTrajectories(runs []collectedRun) error {
+func (c *collection) writeTrajectories(runs []reproducedRun) error {
 	tokenizer, err := wikiTokenizer()
 	if err != nil {
 		return err
@@ -106,11 +106,11 @@ func (c *collection) writeTrajectories(runs []collectedRun) error {
 	for _, horizon := range sampleHorizons {
 		seen := map[string]bool{}
 		for _, run := range runs {
-			if !slices.Contains(c.r.o.Horizon, horizon) || seen[run.variant] || !c.finished("eval/"+runName(run.variant, run.seed)) {
+			if !slices.Contains(c.r.o.Horizon, horizon) || seen[run.name] || !c.finished("eval/"+run.folder()) {
 				continue
 			}
-			seen[run.variant] = true
-			views, err := readTrajectoryViews(evalFolder(c.r.o.Out, c.r.o.Preset, horizon, run), run.variant, int64(run.seed), horizon, sampleTasks, tokenizer.Decode)
+			seen[run.name] = true
+			views, err := readTrajectoryViews(evalFolder(c.r.o.Out, c.r.o.Preset, horizon, run), run.name, int64(run.seed), horizon, sampleTasks, tokenizer.Decode)
 			if err != nil {
 				return err
 			}

@@ -18,23 +18,25 @@ import (
 type reproduceOptions struct {
 	Preset string `flag:"preset" help:"what is reproduced: mini, or smoke, the same in minutes"`
 	common
-	Seeds        string   `flag:"seeds" help:"the training runs of each variant, such as 0-4"`
-	Variants     []string `flag:"variants" help:"what is trained"`
-	Sweep        bool     `flag:"sweep" help:"train every other variant that bench train knows too"`
-	Horizon      []string `flag:"horizon" help:"what is evaluated: q2, q8, q16, any qN, or wikirag; several separated by commas"`
-	FromScratch  bool     `flag:"from-scratch" help:"make student and teacher with bench pretrain first, instead of those in the build"`
-	Steps        int      `flag:"steps" help:"steps of each training run; 0: the preset's"`
-	Train        []string `flag:"train" help:"other settings of bench train for all runs, such as learning-rate=2e-4,teacher-weight=1"`
-	Tasks        int      `flag:"tasks" help:"tasks a horizon; 0: all, in the mini-wiki 400 of q2, 200 of q8, 100 of q16"`
-	TimedTasks   int      `flag:"timed-tasks" help:"tasks a horizon that the inference time is measured on"`
-	Trajectories int      `flag:"trajectories" help:"trajectories that an audit takes"`
-	Audits       []string `flag:"audits" help:"what is audited: rce, teacher, masks, updates, speed; empty: nothing"`
-	Results      string   `flag:"results" help:"folder of the outcome; empty: results/PRESET"`
-	Jobs         int      `flag:"jobs" help:"parts at a time; 0: one a core"`
-	Plan         bool     `flag:"plan" help:"print the parts, how they stand and the time that they are expected to take, and end"`
-	List         bool     `flag:"list" help:"print one command a part, in stages, for other schedulers (scripts/slurm), and end"`
-	Only         []string `flag:"only" help:"run these parts alone, and collect nothing"`
-	Collect      bool     `flag:"collect" help:"run nothing: make the outcome of the parts that are finished"`
+	Seeds        string    `flag:"seeds" help:"the training runs of each variant, such as 0-4"`
+	Variants     []string  `flag:"variants" help:"what is trained"`
+	Sweep        bool      `flag:"sweep" help:"train every other variant that bench train knows too"`
+	Shares       []float64 `flag:"shares" help:"also make teachers whose SFT had these shares of flattened transcripts, and train persistent and memopd with each: runs named persistent-share-S and memopd-share-S"`
+	ShareSeeds   string    `flag:"share-seeds" help:"the training runs of --shares"`
+	Horizon      []string  `flag:"horizon" help:"what is evaluated: q2, q8, q16, any qN, or wikirag; several separated by commas"`
+	FromScratch  bool      `flag:"from-scratch" help:"make student and teacher with bench pretrain first, instead of those in the build"`
+	Steps        int       `flag:"steps" help:"steps of each training run; 0: the preset's"`
+	Train        []string  `flag:"train" help:"other settings of bench train for all runs, such as learning-rate=2e-4,teacher-weight=1"`
+	Tasks        int       `flag:"tasks" help:"tasks a horizon; 0: all, in the mini-wiki 400 of q2, 200 of q8, 100 of q16"`
+	TimedTasks   int       `flag:"timed-tasks" help:"tasks a horizon that the inference time is measured on"`
+	Trajectories int       `flag:"trajectories" help:"trajectories that an audit takes"`
+	Audits       []string  `flag:"audits" help:"what is audited: rce, teacher, masks, updates, speed; empty: nothing"`
+	Results      string    `flag:"results" help:"folder of the outcome; empty: results/PRESET"`
+	Jobs         int       `flag:"jobs" help:"parts at a time; 0: one a core"`
+	Plan         bool      `flag:"plan" help:"print the parts, how they stand and the time that they are expected to take, and end"`
+	List         bool      `flag:"list" help:"print one command a part, in stages, for other schedulers (scripts/slurm), and end"`
+	Only         []string  `flag:"only" help:"run these parts alone, and collect nothing"`
+	Collect      bool      `flag:"collect" help:"run nothing: make the outcome of the parts that are finished"`
 }
 
 func newReproduce() *cobra.Command {
@@ -83,11 +85,11 @@ func reproduceDefaults(preset string) (reproduceOptions, error) {
 		return reproduceOptions{}, unknownName("preset", preset, reproducePresets)
 	}
 	o := reproduceOptions{
-		Preset: preset, common: defaultCommon(preset), Seeds: "0-4", Variants: slices.Clone(paperVariants),
+		Preset: preset, common: defaultCommon(preset), Seeds: "0-4", ShareSeeds: "0-1", Variants: slices.Clone(paperVariants),
 		Horizon: []string{"q2", "q8", "q16", "wikirag"}, TimedTasks: 8, Trajectories: 64, Audits: slices.Clone(auditNames),
 	}
 	if preset == presetSmoke {
-		o.Seeds, o.Tasks, o.TimedTasks, o.Trajectories = "0-1", 16, 2, 4
+		o.Seeds, o.ShareSeeds, o.Tasks, o.TimedTasks, o.Trajectories = "0-1", "0", 16, 2, 4
 	}
 	return o, nil
 }
@@ -125,6 +127,11 @@ func (o reproduceOptions) check() error {
 	for _, v := range o.Variants {
 		if !slices.Contains(variantNames(), v) {
 			return unknownName("variant", v, variantNames())
+		}
+	}
+	for _, share := range o.Shares {
+		if !(share >= 0 && share <= 1) {
+			return fmt.Errorf("shares has %g, want 0 to 1", share)
 		}
 	}
 	for _, a := range o.Audits {

@@ -20,12 +20,9 @@ type part struct {
 	args  []string // after "bench"
 }
 
-// pretrainPart makes student and teacher, where they are made anew.
-const pretrainPart = "pretrain"
-
 // parts lists what the options ask for, in the order in which it is best begun.
 func (o reproduceOptions) parts() ([]part, error) {
-	seeds, err := parseSeeds(o.Seeds)
+	runs, err := o.runs()
 	if err != nil {
 		return nil, err
 	}
@@ -33,23 +30,15 @@ func (o reproduceOptions) parts() ([]part, error) {
 	if err != nil {
 		return nil, err
 	}
-	var first, last, timed []part
-	if o.FromScratch {
-		first = append(first, part{
-			name: pretrainPart, kind: "pretrain", guess: o.guessPretrain(),
-			args: append([]string{"pretrain", "--preset", o.Preset, "--resume"}, o.places()...),
-		})
-	}
-	for _, variant := range []string{variantSFT, variantTeacher} {
-		evaluated, alone := o.evalParts(variant, 0)
-		first, timed = append(first, evaluated), append(timed, alone)
-	}
-	for _, seed := range seeds {
-		for _, variant := range o.trained() {
-			evaluated, alone := o.evalParts(variant, seed)
-			first = append(first, o.trainPart(variant, seed, settings))
-			last, timed = append(last, evaluated), append(timed, alone)
+	first, last, timed := o.pretrainParts(), []part(nil), []part(nil)
+	for _, r := range runs {
+		evaluated, alone := o.evalParts(r)
+		timed = append(timed, alone)
+		if r.variant == "" {
+			first = append(first, evaluated)
+			continue
 		}
+		first, last = append(first, o.trainPart(r, settings)), append(last, evaluated)
 	}
 	audits, speed := o.auditParts()
 	all := slices.Concat(first, last, audits, timed, speed)
@@ -61,39 +50,23 @@ func (o reproduceOptions) parts() ([]part, error) {
 	}), nil
 }
 
-// trained lists the variants that are trained.
-func (o reproduceOptions) trained() []string {
-	list := slices.Clone(o.Variants)
-	for _, name := range variantNames() {
-		if o.Sweep && !slices.Contains(list, name) {
-			list = append(list, name)
-		}
-	}
-	return list
-}
-
 // places are the flags that say where and how a command works.
 func (o reproduceOptions) places() []string {
 	return []string{"--out", o.Out, "--data", o.Data, "--threads", strconv.Itoa(o.Threads)}
 }
 
-// afterPretrain are the parts that a user of student and teacher hangs on.
-func (o reproduceOptions) afterPretrain() []string {
-	if o.FromScratch {
-		return []string{pretrainPart}
-	}
-	return nil
-}
-
-func runName(variant string, seed int) string { return fmt.Sprintf("%s/seed-%d", variant, seed) }
-
-func (o reproduceOptions) trainPart(variant string, seed int, settings []string) part {
-	args := append([]string{"train", "--preset", o.Preset, "--variant", variant, "--seed", strconv.Itoa(seed), "--resume"}, settings...)
+func (o reproduceOptions) trainPart(r reproducedRun, settings []string) part {
+	args := append([]string{"train", "--preset", o.Preset, "--variant", r.variant, "--seed", strconv.Itoa(r.seed), "--resume"}, settings...)
 	if o.FromScratch {
 		args = append(args, "--from-scratch")
 	}
+	after := o.afterPretrain()
+	if r.share != "" {
+		args = append(args, "--name", r.name, "--teacher-model", o.shareTeacher(r.share))
+		after = append(after, sharePart(r.share))
+	}
 	return part{
-		name: "train/" + runName(variant, seed), kind: "train/" + variant, after: o.afterPretrain(), guess: o.guessTrain(),
+		name: "train/" + r.folder(), kind: "train/" + r.variant, after: after, guess: o.guessTrain(),
 		args: append(args, o.places()...),
 	}
 }
@@ -130,22 +103,21 @@ func (o reproduceOptions) trainSettings() (flags []string, err error) {
 	return flags, nil
 }
 
-// evalParts are the evaluation of a variant's run, and the measurement of its
-// inference time.
-func (o reproduceOptions) evalParts(variant string, seed int) (evaluated, timed part) {
+// evalParts are the evaluation of a run, and the measurement of its inference time.
+func (o reproduceOptions) evalParts(r reproducedRun) (evaluated, timed part) {
 	after := o.afterPretrain()
-	what := []string{"eval", "--preset", o.Preset, "--variants", variant, "--horizon", strings.Join(o.Horizon, ",")}
-	if variant != variantSFT && variant != variantTeacher {
-		after = []string{"train/" + runName(variant, seed)}
-		what = append(what, "--seeds", strconv.Itoa(seed))
+	what := []string{"eval", "--preset", o.Preset, "--variants", r.name, "--horizon", strings.Join(o.Horizon, ",")}
+	if r.variant != "" {
+		after = []string{"train/" + r.folder()}
+		what = append(what, "--seeds", strconv.Itoa(r.seed))
 	}
 	evaluated = part{
-		name: "eval/" + runName(variant, seed), kind: "eval", after: after, guess: o.guessEval(),
+		name: "eval/" + r.folder(), kind: "eval", after: after, guess: o.guessEval(),
 		args: slices.Concat(what, []string{"--tasks", strconv.Itoa(o.Tasks), "--timed-tasks", "0", "--ledger", "jsonl"}, o.places()),
 	}
 	n := strconv.Itoa(o.timedTasks())
 	timed = part{
-		name: "time/" + runName(variant, seed), kind: "time", after: after, alone: true, guess: o.guessTime(),
+		name: "time/" + r.folder(), kind: "time", after: after, alone: true, guess: o.guessTime(),
 		args: slices.Concat(what, []string{"--tasks", n, "--timed-tasks", n, "--runs", o.Out,
 			"--out", o.timeFolder(), "--data", o.Data, "--threads", strconv.Itoa(o.Threads)}),
 	}
@@ -195,6 +167,12 @@ func (o reproduceOptions) auditParts() (audits, alone []part) {
 		add("rce."+h, o.afterPretrain(), count, student, []string{"--horizon", h, "--controls=all", "--save-ledger", ledger, "--certificate", file("rce." + h + ".json")})
 		add("teacher."+h, rce, count, teacher, []string{"--ledger", ledger, "--record", file("teacher." + h + ".json")})
 		add("masks."+h, rce, count, teacher, []string{"--ledger", ledger, "--record", file("masks." + h + ".json")})
+	}
+	if slices.Contains(o.Audits, "teacher") {
+		for _, share := range o.shares() {
+			name := "teacher.q2.share-" + share
+			add(name, []string{"audit/rce.q2", sharePart(share)}, count, []string{"--teacher", o.shareTeacher(share), "--ledger", file("q2.ledger.jsonl"), "--record", file(name + ".json")})
+		}
 	}
 	add("updates.q2", o.afterPretrain(), count, student, []string{"--horizon", "q2", "--certificate", file("updates.q2.json")})
 	if !slices.Contains(o.Audits, "speed") {

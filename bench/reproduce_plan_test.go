@@ -93,6 +93,16 @@ func TestReproductionParts(t *testing.T) {
 			t.Errorf("%s hangs on %v, not on pretrain", name, p.after)
 		}
 	}
+	swept := planReproduction(t, func(o *reproduceOptions) { o.Shares, o.ShareSeeds = []float64{0, 0.4}, "0-2" })
+	if n := len(swept.parts); n != 57+2+2*2*3*3+2 {
+		t.Errorf("%d parts with two shares", n)
+	}
+	if p := swept.part(t, "train/persistent-share-0.4/seed-2"); strings.Join(p.after, ",") != "pretrain/share-0.4" || !strings.Contains(strings.Join(p.args, " "), "--name persistent-share-0.4 --teacher-model "+swept.o.Out+"/mini/reproduce/share-0.4/mini/pretrain/seed-0/teacher") {
+		t.Errorf("%+v", p)
+	}
+	if p := swept.part(t, "audit/teacher.q2.share-0"); strings.Join(p.after, ",") != "audit/rce.q2,pretrain/share-0" || p.guess == guessStart {
+		t.Errorf("%+v", p)
+	}
 	if few := planReproduction(t, func(o *reproduceOptions) { o.Audits = []string{"masks"} }); len(few.parts) != 57-8+4 {
 		t.Errorf("%d parts with the audit of masks, which needs the ledgers of rce, alone", len(few.parts))
 	}
@@ -101,7 +111,7 @@ func TestReproductionParts(t *testing.T) {
 // Every command line of the plan is one that bench knows.
 func TestReproductionCommandsParse(t *testing.T) {
 	r := planReproduction(t, func(o *reproduceOptions) {
-		o.FromScratch, o.Sweep, o.Seeds, o.Train = true, true, "0", []string{"learning-rate=1e-4"}
+		o.FromScratch, o.Sweep, o.Seeds, o.Train, o.Shares = true, true, "0", []string{"learning-rate=1e-4"}, []float64{0.25}
 	})
 	for _, p := range append(r.parts, planReproduction(t, func(o *reproduceOptions) { o.Preset = presetSmoke }).parts...) {
 		root := newRoot()
@@ -129,6 +139,7 @@ func TestReproductionRefuses(t *testing.T) {
 		{"reproduce --train nosuch=1", "critic-learning-rate"},
 		{"reproduce --train seed=1", `"seed"`},
 		{"reproduce --train learning-rate=x", "not a finite number"},
+		{"reproduce --shares 2", "shares has 2"},
 		{"reproduce --audits nosuch", "known: rce, teacher"},
 		{"reproduce --only nosuch", "unknown part"},
 		{"reproduce --only eval/ppo/seed-0", "train/ppo/seed-0 has to be finished before"},

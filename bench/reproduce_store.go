@@ -50,7 +50,7 @@ func (s partStore) finished(p part) (*results.Part, error) {
 }
 
 // placeFlags have a path as their value: it says where, not what.
-var placeFlags = []string{"--out", "--data", "--runs", "--model", "--teacher", "--ledger", "--save-ledger", "--record", "--certificate"}
+var placeFlags = []string{"--out", "--data", "--runs", "--model", "--teacher", "--teacher-model", "--ledger", "--save-ledger", "--record", "--certificate"}
 
 // withoutPlaces is a command line without the paths in it, so that a folder may be
 // moved or named in another way.

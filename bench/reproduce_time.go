@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/memopd/memopd-bench/datasets"
@@ -72,6 +73,7 @@ func (o reproduceOptions) guessAudit(what, set string) float64 {
 		}
 		return 140
 	}
+	set, _, _ = strings.Cut(set, ".")
 	return guessStart + guessAudits[what+"."+set]*float64(o.Trajectories)/64
 }
 

@@ -69,7 +69,7 @@ mkdir "$work/reproduction"
 cd "$work/reproduction"
 flags=("$@")
 if [ ${#flags[@]} -eq 0 ]; then
-    flags=(--preset smoke --seeds 0-1 --variants ppo,memopd --horizon q2 --tasks 4 --timed-tasks 1 --trajectories 2
+    flags=(--preset smoke --seeds 0-1 --variants 'ppo,memopd' --horizon q2 --tasks 4 --timed-tasks 1 --trajectories 2
         --audits teacher --steps 2 --train prompts-per-step=4)
 fi
 "$here/submit.sh" "${flags[@]}" 2>submit.log
