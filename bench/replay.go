@@ -36,7 +36,7 @@ func newReplay() *cobra.Command {
 		Short: "Run a microbatch of a training step again and say where it first differs",
 		Long: `Runs one microbatch of a step that bench train kept a bundle of (--bundle-every)
 on the CPU, from the weights before the step, and compares it with the bundle
-stage by stage: settings, hashes of weights, ids, layout, recorded log-probs,
+stage by stage: machine (libtorch, BLAS kernels, threads), settings, hashes of weights, ids, layout, recorded log-probs,
 order, old and reference log-probs, values, advantages, loss terms, gradient.
 What is called equal is equal bit for bit. The exit status is 0 only when nothing
 differs, or nothing computed by more than --tolerance.
@@ -248,7 +248,7 @@ func replayVerdict(s *train.Stage) string {
 	if s.Largest > 0 {
 		text += fmt.Sprintf(", by %.3g at most", float64(s.Largest))
 	}
-	if s.Passed() {
+	if s.Passed() && s.Name != train.StageMachine {
 		text += ", within the tolerance"
 	}
 	return fmt.Sprintf("%s; first: %s: was %s, is %s%s", text, s.Where, s.Recorded, s.Replayed, note)

@@ -31,7 +31,7 @@ func TestReplayOfASmokeRun(t *testing.T) {
 	}
 	w.mustBench("replay copy --run " + run)
 	var r train.ReplayReport
-	if err := json.Unmarshal([]byte(w.mustBench("replay 1 --json --run "+run)), &r); err != nil || len(r.Stages) != 12 || r.First != "" {
+	if err := json.Unmarshal([]byte(w.mustBench("replay 1 --json --run "+run)), &r); err != nil || len(r.Stages) != 13 || r.First != "" {
 		t.Errorf("%v, %d stages, first difference %q", err, len(r.Stages), r.First)
 	}
 

@@ -166,15 +166,19 @@ func (y *replay) run() error {
 	return y.update(micros)
 }
 
-// machine notes what makes other last bits, and files that are not as they were written.
+// machine compares what makes other last bits, which is no failure by itself, and
+// notes files that are not as they were written.
 func (y *replay) machine() {
-	m := y.bundle.Machine
+	m, s := y.bundle.Machine, y.stage(StageMachine)
 	for _, x := range []struct{ what, then, now string }{
 		{"libtorch", m.Libtorch, torch.Version()}, {"OpenBLAS core", m.BLAS, torch.BLASCore()},
 		{"threads", fmt.Sprint(m.Threads), fmt.Sprint(torch.NumThreads())}, {"processor", m.GOARCH, runtime.GOARCH},
 		{"device", y.bundle.Config.Device, "cpu"},
 	} {
-		if x.then != x.now {
+		if x.then == "" || x.then == "0" { // an older bundle, or a library without cores
+			continue
+		}
+		if s.aside(x.what, x.then, x.now); x.then != x.now {
 			y.note("%s was %q, is %q: last bits may differ", x.what, x.then, x.now)
 		}
 	}

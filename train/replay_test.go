@@ -113,7 +113,7 @@ func TestReplayIsBitIdentical(t *testing.T) {
 // checkStages holds that each stage compared as many numbers as there are.
 func checkStages(t *testing.T, c PPOConfig, r *ReplayReport) {
 	t.Helper()
-	names := []string{StageConfig, StageWeights, StageIDs, StageLayout, StageRollout, StageOrder, StageBehaviour, StageReference, StageValues, StageAdvantages, StageLoss, StageGradient}
+	names := []string{StageMachine, StageConfig, StageWeights, StageIDs, StageLayout, StageRollout, StageOrder, StageBehaviour, StageReference, StageValues, StageAdvantages, StageLoss, StageGradient}
 	for i, s := range r.Stages {
 		if s.Name != names[i] {
 			t.Errorf("stage %d is %s, want %s", i, s.Name, names[i])
