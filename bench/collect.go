@@ -49,7 +49,7 @@ func (r *reproduction) collect(ctx context.Context, w io.Writer) error {
 		}
 	}
 	if missing != nil {
-		return fmt.Errorf("%d of %d parts are not in it, for they are not finished: %s, ...", len(missing), len(r.parts), missing[0])
+		return fmt.Errorf("%d of %d parts are not in it, for they are not finished, the first of them %s", len(missing), len(r.parts), missing[0])
 	}
 	return nil
 }
