@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -139,7 +140,7 @@ func (w workplace) killLoop(line string) {
 		cmd, log := w.start(line)
 		ended := make(chan error, 2)
 		go func() { ended <- cmd.Wait() }()
-		w.atWork(cmd.Process.Pid, len(before)+rand.IntN(3), ended)
+		w.atWork(cmd.Process.Pid, len(before)+rand.IntN(2), ended)
 		below := children(cmd.Process.Pid)
 		t.Logf("round %d: killed with %d parts finished, %d at work", round, len(w.parts()), len(below))
 		if round%3 > 0 {
@@ -150,11 +151,12 @@ func (w workplace) killLoop(line string) {
 		if round%3 > 1 { // the parent goes on, and begins them again
 			w.atWork(cmd.Process.Pid, 0, ended)
 		}
+		below = children(cmd.Process.Pid)
 		_ = cmd.Process.Kill() // it may have ended
 		if err := <-ended; err != nil && !strings.Contains(err.Error(), "killed") {
 			t.Errorf("round %d: %v\n%s", round, err, log)
 		}
-		w.waitForLocks()
+		w.waitForLocks(below)
 		after := w.parts()
 		for name, record := range before {
 			if after[name] != record {
@@ -175,33 +177,65 @@ func (w workplace) atWork(pid, finished int, ended chan error) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	time.Sleep(time.Duration(rand.IntN(2000)) * time.Millisecond)
+	time.Sleep(time.Duration(rand.IntN(1500)) * time.Millisecond)
 }
 
-// waitForLocks waits until no process is at a part, which must be soon after its
-// parent was killed.
-func (w workplace) waitForLocks() {
+// waitForLocks waits until no process is at a part. The children of a killed parent are
+// killed with it, and do not come to their end by themselves.
+func (w workplace) waitForLocks(below []int) {
+	deadline := time.Now().Add(10 * time.Second)
+	for _, pid := range below {
+		for running(pid) {
+			if time.Now().After(deadline) {
+				w.t.Fatalf("process %d goes on without its parent", pid)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
 	locks, err := filepath.Glob(filepath.Join(w.dir, "runs/smoke/reproduce/parts/*.lock"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	deadline := time.Now().Add(30 * time.Second)
 	for _, path := range locks {
-		for {
-			f, err := flock(path, syscall.LOCK_EX)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			if f != nil {
-				f.Close()
-				break
-			}
+		f, err := flock(path, syscall.LOCK_EX)
+		for ; err == nil && f == nil; f, err = flock(path, syscall.LOCK_EX) {
 			if time.Now().After(deadline) {
 				w.t.Fatalf("%s is held by a child without its parent", path)
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		f.Close()
 	}
+}
+
+// running tells a process that runs from one that is gone or only waits to be noticed.
+func running(pid int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(data), ") ")
+	return err == nil && !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+}
+
+// A child that has long to go does not outlive its parent, however that ends: Linux
+// kills it.
+func TestPartsEndWithTheirParent(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux kills a process with its parent")
+	}
+	w := newWorkplace(t)
+	cmd, log := w.start("reproduce --preset smoke --steps 100000 --only train/memopd/seed-0")
+	ended := make(chan error, 2)
+	go func() { ended <- cmd.Wait() }()
+	w.atWork(cmd.Process.Pid, 0, ended)
+	below := children(cmd.Process.Pid)
+	if len(below) != 1 {
+		t.Fatalf("%d children\n%s", len(below), log)
+	}
+	_ = cmd.Process.Kill()
+	<-ended
+	w.waitForLocks(below)
 }
 
 // A part that fails is shown with the end of its log, what hangs on it is left out, the
