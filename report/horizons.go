@@ -59,7 +59,7 @@ func horizonCaption(summaries []results.Summary) string {
 			tasks = append(tasks, fmt.Sprintf("%d on %s", s.Tasks, horizonName(s.Horizon)))
 		}
 	}
-	return "Whiskers are " + overOf(summaries) + " Tasks: " + strings.Join(tasks, ", ") +
+	return "Whiskers: " + overOf(summaries) + " Tasks: " + strings.Join(tasks, ", ") +
 		". Hollow marks are published numbers (" + results.PublishedSource + "; Qwen2.5-3B on real questions), never ours."
 }
 
@@ -161,11 +161,11 @@ func overOf(summaries []results.Summary) string {
 	}
 	switch {
 	case seeds && tasks:
-		return "95 % intervals: Student's t over seeds (changes: paired by seed), where there is one seed bootstrap over tasks."
+		return "95 % intervals by Student's t over seeds (changes: paired by seed), where there is one seed bootstrap over tasks."
 	case seeds:
-		return "95 % intervals: Student's t over seeds (changes: paired by seed)."
+		return "95 % intervals by Student's t over seeds (changes: paired by seed)."
 	}
-	return "One seed; 95 % intervals by bootstrap over tasks (changes: paired by task)."
+	return "95 % intervals by bootstrap over the tasks of one seed (changes: paired by task)."
 }
 
 func sameHorizon(a, b string) bool {

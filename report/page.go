@@ -24,7 +24,7 @@ var pageCSS string
 var pageJS string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"published": published, "seconds": seconds, "join": strings.Join, "tableName": tableName,
+	"published": published, "seconds": seconds, "join": strings.Join, "tableName": tableName, "tableTitle": tableTitle,
 }).Parse(pageHTML))
 
 // Write writes the page.
@@ -157,6 +157,14 @@ func published(row []results.Cell) bool {
 
 // tableName writes a table's name as the paper has it.
 func tableName(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
+
+// tableTitle is the title of a table's first part, without the table's name.
+func tableTitle(t results.PaperTable) string {
+	if len(t.Tables) == 0 {
+		return ""
+	}
+	return strings.TrimPrefix(t.Tables[0].Title, tableName(t.Name)+": ")
+}
 
 // data is a panel's numbers as rows: a place, and each series' value there.
 func (p *Panel) data() [][]string {
