@@ -14,15 +14,15 @@ import (
 const (
 	guessStart         = 2     // of a process
 	guessRollout       = 0.07  // of training, a prompt, updates and dev evaluations included
-	guessQuestion      = 0.018 // of an evaluation
-	guessTimedQuestion = 0.06  // of a task that runs alone
-	guessTimedTask     = 0.2   // the same, whatever its questions
+	guessQuestion      = 0.014 // of an evaluation
+	guessTimedQuestion = 0.05  // of a task that runs alone
+	guessTimedTask     = 0.07  // the same, whatever its questions
 	guessSFTToken      = 122e-6
 )
 
 // guessAudits are the seconds that 64 trajectories take.
 var guessAudits = map[string]float64{
-	"rce.q2": 30, "rce.q8": 210, "teacher.q2": 5, "teacher.q8": 30, "masks.q2": 25, "masks.q8": 180, "updates.q2": 30,
+	"rce.q2": 40, "rce.q8": 250, "teacher.q2": 2, "teacher.q8": 8, "masks.q2": 27, "masks.q8": 95, "updates.q2": 32,
 }
 
 func (o reproduceOptions) guessPretrain() float64 {
