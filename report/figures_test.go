@@ -63,14 +63,15 @@ func TestLearningFigure(t *testing.T) {
 		if n == 1 {
 			kl = 0
 		}
-		curves = append(curves, step("memopd", 0, n, map[string]float64{"score/reward": n / 100, "actor/teacher_kl": kl}))
+		curves = append(curves, step("memopd", 0, n, map[string]float64{"score/reward": n / 100, "actor/teacher_kl": kl}),
+			step("memopd", 1, n, map[string]float64{"score/reward": n / 100}))
 	}
 	f := learningFigure(curves, "bench reproduce")
 	if len(f.Panels) != 2 || len(f.Missing) != 1 || !strings.Contains(f.Missing[0].What, "actor/reference_kl") {
 		t.Fatalf("%d panels, missing %v", len(f.Panels), f.Missing)
 	}
 	points := f.Panels[0].Series[0].Points
-	if len(points) != 50 || !near(points[0].X, 1) || !near(points[0].Y, .015) || !near(points[49].Y, .995) || f.Panels[0].X.Label != "step (means of 2)" {
+	if len(points) != 50 || !near(points[0].X, 1) || !near(points[0].Y, .015) || !near(points[49].Y, .995) || points[0].N != 2 || !near(points[0].High, .015) || f.Panels[0].X.Label != "step (means of 2)" {
 		t.Errorf("%d points from %+v to %+v, axis %q", len(points), points[0], points[len(points)-1], f.Panels[0].X.Label)
 	}
 	for _, p := range f.Panels[1].Series[0].Points {
