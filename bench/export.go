@@ -107,6 +107,15 @@ func runExport(out io.Writer, o exportOptions) error {
 	return nil
 }
 
+// counted lists counts by name, sorted.
+func counted(counts map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s: %d", name, counts[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // exportBatch lays the ledger's trajectories out and counts why some were left out.
 func exportBatch(o exportOptions, layout align.Layout) (*export.Batch, map[string]int, error) {
 	var all []*trace.Trajectory
@@ -139,7 +148,7 @@ func exportBatch(o exportOptions, layout align.Layout) (*export.Batch, map[strin
 	}
 	if len(b.Sequences) == 0 {
 		if len(rejected) > 0 {
-			return nil, nil, fmt.Errorf("none of %d trajectories can be laid out; the last reason: %w", len(all), rejected[len(rejected)-1])
+			return nil, nil, fmt.Errorf("none of %d trajectories can be laid out (%s); the last: %w", len(all), counted(reasons), rejected[len(rejected)-1])
 		}
 		return nil, nil, fmt.Errorf("ledger %s holds no trajectories", o.Ledger)
 	}

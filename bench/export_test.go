@@ -379,7 +379,7 @@ func TestExportCommand(t *testing.T) {
 	}
 	for _, c := range []struct{ arguments, want string }{
 		{"", "names no file"}, {"--ledger l.jsonl --out b.pt", "neither .safetensors nor .arrow"}, {"--ledger nosuch.jsonl", "nosuch.jsonl"},
-		{"--ledger l.jsonl --layout flat", "known: aligned, calls"}, {"--ledger l.jsonl --packed-tokens-max 1", "can be laid out"},
+		{"--ledger l.jsonl --layout flat", "known: aligned, calls"}, {"--ledger l.jsonl --packed-tokens-max 1", "can be laid out (packed_tokens: "},
 		{"--ledger l.jsonl --trajectories -1", "want 0 or more"}, {"--ledger l.jsonl --layout calls --share-samples", "not of calls"},
 	} {
 		if _, stderr, status := w.bench("export " + c.arguments); status == 0 || !strings.Contains(stderr, c.want) {
@@ -398,6 +398,21 @@ func finish(x *trace.Trajectory, i int) {
 			c.Outcome, c.Query, c.Observation = trace.OutcomeAnswer, "", nil
 		} else if len(c.Observation) == 0 {
 			c.Observation = []int32{0}
+		}
+	}
+}
+
+// The example names a file that is none, in one line.
+func TestPyTorchExampleRefuses(t *testing.T) {
+	python := peersPython(t)
+	file := filepath.Join(t.TempDir(), "x.safetensors")
+	if err := os.WriteFile(file, []byte("no safetensors"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, file + ".lacks"} {
+		out, err := exec.CommandContext(t.Context(), python, "../scripts/examples/train_packed.py", path, "model").CombinedOutput()
+		if err == nil || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), "not a file of bench export") {
+			t.Errorf("%v: %s", err, out)
 		}
 	}
 }

@@ -5,6 +5,7 @@ Needs torch, transformers and safetensors. docs/EXPORT.md describes the file.
 import sys
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch.nn.attention.flex_attention import create_block_mask
 from transformers import AutoModelForCausalLM
@@ -51,7 +52,11 @@ def ppo_loss(model, b, s, mask=float_mask, clip=0.2):
 
 
 if __name__ == "__main__":
-    batch, model = load_file(sys.argv[1]), AutoModelForCausalLM.from_pretrained(sys.argv[2], dtype=torch.float32)
+    try:
+        batch = load_file(sys.argv[1])
+    except (OSError, SafetensorError) as e:
+        sys.exit(f"{sys.argv[1]}: not a file of bench export in safetensors: {e}")
+    model = AutoModelForCausalLM.from_pretrained(sys.argv[2], dtype=torch.float32)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
     for s in range(len(batch["prefix_lengths"])):
         loss = ppo_loss(model, batch, s) / len(batch["action_id"])
