@@ -19,6 +19,6 @@ trap 'rm -rf "$work"' EXIT
 } >"$work/all.tex"
 cd "$work"
 pdflatex -interaction=nonstopmode -halt-on-error all.tex >out.txt || { grep -A3 '^!' out.txt; exit 1; }
-echo "$(ls "$tables"/t*.tex | wc -l) files, $(grep -c '^.end{tabular}' "$tables"/t*.tex | awk -F: '{n += $2} END {print n}') tables: $(grep '^Output written' out.txt)"
+echo "$(find "$tables" -maxdepth 1 -name 't*.tex' | wc -l) files, $(grep -c '^.end{tabular}' "$tables"/t*.tex | awk -F: '{n += $2} END {print n}') tables: $(grep '^Output written' out.txt)"
 cd - >/dev/null
 [ $# -lt 2 ] || cp "$work/all.pdf" "$2"
