@@ -199,7 +199,7 @@ func (w workplace) auditSources() {
 		{"--controls=flat", "known: aligned, calls, persistent"},
 		{"--layout=", "no --layout"},
 		{"--preset paper", "known: mini, small"},
-		{"--trajectories -1", "trajectories is -1"},
+		{"--trajectories -1", "--trajectories: -1"},
 		{"--ledger l.jsonl --dtype f8", "known: f32, bf16"},
 		{"--preset small", "runs/small/pretrain"},
 	} {

@@ -79,7 +79,7 @@ func TestAuditUpdatesRefuses(t *testing.T) {
 		{"--update window:0", "1 or more"},
 		{"--update summary,none", `unknown context update "none"`},
 		{"--preset paper", "known: mini, small"},
-		{"--trajectories -1", "trajectories is -1"},
+		{"--trajectories -1", "--trajectories: -1"},
 		{"--ledger l.jsonl --update summary", `no trajectory of the context update "summary" (they hold: window:1, full)`},
 		{"--ledger nosuch.jsonl", "nosuch.jsonl"},
 	} {

@@ -108,7 +108,7 @@ func TestPlanRefusesWhatItDoesNotKnow(t *testing.T) {
 		{[]string{"--stage", "dpo"}, "known: ppo, sft"},
 		{[]string{"--dtype", "fp8"}, "f32, bf16"},
 		{[]string{"--rows", "0"}, "rows is 0"},
-		{[]string{"--device-memory", "80,-1"}, "device-memory has -1"},
+		{[]string{"--device-memory", "80,-1"}, "--device-memory: -1"},
 	} {
 		if _, err := runPlanWith(t, c.args...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: error %v does not name %q", c.args, err, c.want)

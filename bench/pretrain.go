@@ -116,25 +116,17 @@ func pretrainFolder(out, preset string, seed uint64) string {
 	return filepath.Join(out, preset, "pretrain", fmt.Sprintf("seed-%d", seed))
 }
 
-// pretrain is pretrainLocked, alone in the folder.
+// pretrain is pretrainUnder the folder's lock.
 func pretrain(ctx context.Context, o pretrainOptions, dir string) (*pretrainReport, error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	unlock, err := lockFolder(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	return pretrainLocked(ctx, o, dir)
+	return pretrainUnder(ctx, o, dir, lockFolder)
 }
 
 // variantPretrain stands for pretraining in its run.json.
 const variantPretrain = "pretrain"
 
-// pretrainLocked trains, picks the student and leaves dir/student, dir/teacher and
-// dir/pretrain.json.
-func pretrainLocked(ctx context.Context, o pretrainOptions, dir string) (*pretrainReport, error) {
+// pretrainUnder trains, picks the student and leaves dir/student, dir/teacher and
+// dir/pretrain.json. The lock is taken before anything is written.
+func pretrainUnder(ctx context.Context, o pretrainOptions, dir string, lock func(context.Context, string) (func(), error)) (*pretrainReport, error) {
 	begin := time.Now()
 	mix, err := parseMix(o.Mix)
 	if err != nil {
@@ -162,6 +154,11 @@ func pretrainLocked(ctx context.Context, o pretrainOptions, dir string) (*pretra
 	if err := manifest.AddFile("data", e.dataFile); err != nil {
 		return nil, err
 	}
+	unlock, err := lock(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	run := &trainRun{Schema: 1, Variant: variantPretrain, Seed: o.Seed, Preset: o.Preset, Manifest: manifest}
 	if err := results.WriteJSON(filepath.Join(dir, runFile), run); err != nil {
 		return nil, err

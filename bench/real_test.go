@@ -275,7 +275,7 @@ func TestMissingPartsOfRealQuestions(t *testing.T) {
 		{"pretrain --preset small --model tiny", "bench data build"},
 		{"pretrain --preset small --model nosuch", "nosuch"},
 		{"pretrain --preset mini --model tiny", "--preset small or paper"},
-		{"pretrain --preset small --model tiny --student-share 2", "student-share is 2"},
+		{"pretrain --preset small --model tiny --student-share 2", "--student-share: 2"},
 		{"train --preset small", "bench pretrain --preset small"},
 		{"train --preset small --student tiny", "--teacher-model"},
 		{"train --preset small --student tiny --variant ppo", "bench data build"},

@@ -135,7 +135,7 @@ func TestReproductionRefuses(t *testing.T) {
 		{"reproduce --preset small", "known: mini, smoke"},
 		{"reproduce --variants nosuch", "known: ppo, persistent, memopd"},
 		{"reproduce --horizon x", "unknown horizon"},
-		{"reproduce --steps -1", "steps is -1"},
+		{"reproduce --steps -1", "--steps: -1"},
 		{"reproduce --train nosuch=1", "critic-learning-rate"},
 		{"reproduce --train seed=1", `"seed"`},
 		{"reproduce --train learning-rate=x", "not a finite number"},

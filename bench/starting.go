@@ -113,6 +113,7 @@ func pretrainOnce(ctx context.Context, o trainOptions) (string, error) {
 		}
 		return dir, nil
 	}
-	_, err = pretrainLocked(ctx, p, dir)
+	held := func(context.Context, string) (func(), error) { return func() {}, nil }
+	_, err = pretrainUnder(ctx, p, dir, held)
 	return dir, err
 }

@@ -131,14 +131,6 @@ func trainSeed(ctx context.Context, o trainOptions) error {
 	if done, err := o.existing(dir); err != nil || done {
 		return o.doneAlready(dir, err)
 	}
-	unlock, err := lockFolder(ctx, dir)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if done, err := o.existing(dir); err != nil || done { // by the process that had the lock
-		return o.doneAlready(dir, err)
-	}
 	at, err := o.startingPlaces(ctx)
 	if err != nil {
 		return err
@@ -166,6 +158,14 @@ func trainSeed(ctx context.Context, o trainOptions) error {
 	run.Manifest = results.NewManifest(json.RawMessage(mustConfigJSON(&o)), libtorch())
 	if err := run.Manifest.AddFile("data", e.dataFile); err != nil {
 		return err
+	}
+	unlock, err := lockFolder(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if done, err := o.existing(dir); err != nil || done { // by the process that had the lock
+		return o.doneAlready(dir, err)
 	}
 	if err := results.WriteJSON(filepath.Join(dir, runFile), run); err != nil {
 		return err

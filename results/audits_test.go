@@ -13,7 +13,7 @@ func TestLoadAudits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(a.RCE) != 3 || len(a.Teacher) != 3 || len(a.Masks) != 3 || len(a.Updates) != 2 || len(a.Speed) != 3 {
+	if len(a.RCE) != 3 || len(a.Teacher) != 3 || len(a.Masks) != 3 || len(a.Updates) != 2 || len(a.Speed) != 4 {
 		t.Fatalf("%d rce, %d teacher, %d masks, %d updates, %d speed", len(a.RCE), len(a.Teacher), len(a.Masks), len(a.Updates), len(a.Speed))
 	}
 	r := a.RCE[0]
@@ -23,7 +23,7 @@ func TestLoadAudits(t *testing.T) {
 	if last := r.Layouts[9]; last.Name != "recorded" || last.Flips != nil || last.GradError != nil {
 		t.Errorf("what was not measured is there: %+v", last)
 	}
-	if s := a.Speed[1]; s.Set != "t8.libtorch-1.13" || s.Config.Shape != "memory" || s.Rows[0].Calls != 4 {
+	if s := a.Speed[2]; s.Set != "t8.libtorch-1.13" || s.Config.Shape != "memory" || s.Rows[0].Calls != 4 {
 		t.Errorf("speed %+v", s)
 	}
 	if a, err := LoadAudits(filepath.Join(t.TempDir(), "absent")); err != nil || a.RCE != nil {
