@@ -117,5 +117,5 @@ func (c *collection) writeTrajectories(runs []reproducedRun) error {
 			all = append(all, views...)
 		}
 	}
-	return results.WriteTrajectories(filepath.Join(c.dir, results.TrajectoriesFile), all)
+	return results.WriteJSONL(filepath.Join(c.dir, results.TrajectoriesFile), all...)
 }

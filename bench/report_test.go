@@ -28,7 +28,7 @@ func TestReport(t *testing.T) {
 	tr, r, words := scriptedRun(t, "mem1")
 	v := trajectoryView(tr, r, words.Decode)
 	v.Variant, v.Horizon = "memopd", "q2"
-	if err := results.WriteTrajectories(filepath.Join(dir, "outcome", results.TrajectoriesFile), []results.TrajectoryView{v}); err != nil {
+	if err := results.WriteJSONL(filepath.Join(dir, "outcome", results.TrajectoriesFile), v); err != nil {
 		t.Fatal(err)
 	}
 	run := func(args ...string) (string, error) {

@@ -126,7 +126,7 @@ func TestReproductionIsKilledAndShared(t *testing.T) {
 	if !reflect.DeepEqual(got.Curves, want.Curves) {
 		t.Errorf("curves differ after kills")
 	}
-	if views, err := results.ReadTrajectories(filepath.Join(killed.dir, "results/smoke", results.TrajectoriesFile)); err != nil || len(views) != 3*2 {
+	if views, err := results.ReadJSONL[results.TrajectoryView](filepath.Join(killed.dir, "results/smoke", results.TrajectoriesFile)); err != nil || len(views) != 3*2 {
 		t.Errorf("%d trajectories, %v", len(views), err)
 	}
 }

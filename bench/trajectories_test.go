@@ -129,10 +129,10 @@ func TestReadTrajectoryViews(t *testing.T) {
 		t.Fatalf("%d views, %v", len(got), err)
 	}
 	path := filepath.Join(dir, results.TrajectoriesFile)
-	if err := results.WriteTrajectories(path, got); err != nil {
+	if err := results.WriteJSONL(path, got...); err != nil {
 		t.Fatal(err)
 	}
-	if back, err := results.ReadTrajectories(path); err != nil || !reflect.DeepEqual(back, got) {
+	if back, err := results.ReadJSONL[results.TrajectoryView](path); err != nil || !reflect.DeepEqual(back, got) {
 		t.Errorf("%v, read back\n%+v", err, back)
 	}
 	r.TaskID = "another"

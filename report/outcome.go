@@ -45,7 +45,7 @@ func Load(dir string) (*Outcome, error) {
 	default:
 		return nil, err
 	}
-	o.Trajectories, err = results.ReadTrajectories(filepath.Join(dir, results.TrajectoriesFile))
+	o.Trajectories, err = results.ReadJSONL[results.TrajectoryView](filepath.Join(dir, results.TrajectoriesFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

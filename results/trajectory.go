@@ -1,15 +1,6 @@
 package results
 
-import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-)
+import "fmt"
 
 // TrajectoriesFile is the name of the sample of trajectories in a results folder.
 const TrajectoriesFile = "trajectories.jsonl.gz"
@@ -85,59 +76,4 @@ func (v TrajectoryView) Validate() error {
 		return fmt.Errorf("trajectory %s: %d questions, %d golds, %d scores", v.TaskID, len(v.Questions), len(v.Golds), len(v.Scores))
 	}
 	return wrap("trajectory "+v.TaskID, v.validate())
-}
-
-// WriteTrajectories writes a gzipped file of one trajectory a line, whole or not at
-// all. The same trajectories give the same bytes.
-func WriteTrajectories(path string, all []TrajectoryView) error {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	encode := json.NewEncoder(z)
-	encode.SetEscapeHTML(false)
-	for i, v := range all {
-		if err := v.Validate(); err != nil {
-			return fmt.Errorf("%s: row %d: %w", path, i, err)
-		}
-		if err := encode.Encode(v); err != nil {
-			return fmt.Errorf("%s: row %d: %w", path, i, err)
-		}
-	}
-	if err := z.Close(); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return WriteFile(path, b.Bytes())
-}
-
-// ReadTrajectories reads what WriteTrajectories wrote. Errors name file and line.
-func ReadTrajectories(path string) ([]TrajectoryView, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	var all []TrajectoryView
-	for r, n := bufio.NewReader(z), 1; ; n++ {
-		line, err := r.ReadBytes('\n')
-		if err == io.EOF && len(line) == 0 {
-			return all, nil
-		}
-		if err == io.EOF {
-			err = errors.New("the line is unfinished")
-		}
-		var v TrajectoryView
-		if err == nil {
-			err = decode(line, &v)
-		}
-		if err == nil {
-			err = v.Validate()
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
-		}
-		all = append(all, v)
-	}
 }
