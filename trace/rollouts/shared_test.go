@@ -12,18 +12,11 @@ import (
 // recorded is a file of rollouts that others recorded, which is no part of the repository.
 func recorded(t *testing.T, name string) string {
 	t.Helper()
-	for _, dir := range []string{"../../../shared/data/rollouts", "/work/shared/data/rollouts"} {
-		if path := filepath.Join(dir, name); exists(path) {
-			return path
-		}
+	path := filepath.Join("../../../shared/data/rollouts", name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no %s: recorded rollouts are not here", name)
 	}
-	t.Skipf("no %s: recorded rollouts are not here", name)
-	return ""
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+	return path
 }
 
 // Recorded rollouts import whole: calls and tokens were counted from the files with
