@@ -57,9 +57,6 @@ only without failures.`,
 }
 
 func runAuditLedger(w io.Writer, o auditLedgerOptions, files []string) error {
-	if o.Findings < 0 {
-		return fmt.Errorf("findings is %d, want 0 or more", o.Findings)
-	}
 	tok, err := tokenizerAt(o.Tokenizer)
 	if err != nil {
 		return err
@@ -93,9 +90,7 @@ func runAuditLedger(w io.Writer, o auditLedgerOptions, files []string) error {
 		return fmt.Errorf("no trajectories in %s: nothing was audited", strings.Join(files, ", "))
 	}
 	if o.JSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		err = e.Encode(a.Rows())
+		err = encodeJSON(w, a.Rows())
 	} else if err = auditLedgerTable(a, trajectories).WriteText(w); err == nil {
 		printFindings(w, a, o.Findings)
 		printCounts(w, "lacks", a.Lacks(), "trajectories")

@@ -106,9 +106,7 @@ func runAuditMasks(ctx context.Context, w io.Writer, o auditMasksOptions) error 
 		}
 	}
 	if o.JSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(report.Rows())
+		return encodeJSON(w, report.Rows())
 	}
 	return report.Table().WriteText(w)
 }

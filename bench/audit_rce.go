@@ -164,9 +164,7 @@ func runAuditRCE(ctx context.Context, w io.Writer, o auditRCEOptions) error {
 // print writes the tables and explanations, or with --json the layouts.
 func (o auditRCEOptions) print(w io.Writer, r *audit.Report) error {
 	if o.JSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(r.Rows())
+		return encodeJSON(w, r.Rows())
 	}
 	if err := r.Table(o.Layout).WriteText(w); err != nil {
 		return err

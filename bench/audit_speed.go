@@ -208,9 +208,7 @@ func printSpeed(w io.Writer, o auditSpeedOptions, m *results.Manifest, t *result
 		}
 	}
 	if o.JSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(rows)
+		return encodeJSON(w, rows)
 	}
 	return t.WriteText(w)
 }

@@ -106,9 +106,7 @@ func runAuditTeacher(ctx context.Context, w io.Writer, o auditTeacherOptions) er
 		}
 	}
 	if o.JSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(report.Parts())
+		return encodeJSON(w, report.Parts())
 	}
 	return report.Table().WriteText(w)
 }

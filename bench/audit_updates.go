@@ -220,9 +220,7 @@ func (o auditUpdatesOptions) print(w io.Writer, reports []*audit.UpdateReport) e
 	if !o.JSON {
 		return audit.UpdatesTable(reports).WriteText(w)
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(updateRows(reports))
+	return encodeJSON(w, updateRows(reports))
 }
 
 func updateRows(reports []*audit.UpdateReport) []audit.UpdateRow {

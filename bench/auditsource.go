@@ -61,9 +61,6 @@ const builtinModel = "builtin "
 
 // open loads trajectories and model, or makes fresh rollouts.
 func (s auditSource) open(ctx context.Context, p model.Placement) (*auditInput, error) {
-	if s.Trajectories < 0 {
-		return nil, fmt.Errorf("trajectories is %d, want 0 or more", s.Trajectories)
-	}
 	if len(s.Ledger) == 0 && s.Runs == "" {
 		return s.fresh(ctx, p)
 	}

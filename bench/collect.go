@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/memopd/memopd-bench/eval"
 	"github.com/memopd/memopd-bench/results"
@@ -20,15 +19,7 @@ import (
 // collect makes the outcome of the finished parts: records, curves, audits, a sample
 // of trajectories, manifest and tables. It is an error when parts are not finished.
 func (r *reproduction) collect(ctx context.Context, w io.Writer) error {
-	lock, err := r.store.lock("collect")
-	for err == nil && lock == nil { // another process is at it
-		select {
-		case <-ctx.Done():
-			err = ctx.Err()
-		case <-time.After(lookEvery):
-			lock, err = r.store.lock("collect")
-		}
-	}
+	lock, err := awaitLock(ctx, r.store.path("collect", "lock"), func() {})
 	if err != nil {
 		return fmt.Errorf("collect: %w", err)
 	}

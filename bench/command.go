@@ -139,3 +139,10 @@ func mustConfigJSON(config any) []byte {
 	}
 	return data
 }
+
+// encodeJSON prints a value as indented JSON.
+func encodeJSON(w io.Writer, value any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(value)
+}

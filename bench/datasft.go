@@ -106,11 +106,8 @@ func (o sftOptions) validate() error {
 		return errors.New("--tokenizer is missing: the student's")
 	case filepath.Ext(o.Out) != ".jsonl":
 		return fmt.Errorf("--out %s: want a name that ends in .jsonl", o.Out)
-	case o.Tasks < 0 || o.Examples < 0 || o.Attempts < 1 || o.Keep < 1 || o.Keep > o.Attempts || o.CallTokens < 0:
-		return fmt.Errorf("tasks %d, examples %d, attempts %d, keep %d, call-tokens %d: want 0 or more, at least 1 attempt, and no more to keep than attempts",
-			o.Tasks, o.Examples, o.Attempts, o.Keep, o.CallTokens)
-	case !(o.MinF1 >= 0 && o.MinF1 <= 1) || !(o.MinEM >= 0 && o.MinEM <= 1):
-		return fmt.Errorf("min-f1 %g, min-em %g: want 0 to 1", o.MinF1, o.MinEM)
+	case o.Attempts < 1 || o.Keep < 1 || o.Keep > o.Attempts:
+		return fmt.Errorf("attempts %d, keep %d: want at least 1 attempt, and no more to keep than attempts", o.Attempts, o.Keep)
 	}
 	return nil
 }

@@ -71,8 +71,6 @@ func runExport(out io.Writer, o exportOptions) error {
 		return fmt.Errorf("--out %s: the name ends in neither .safetensors nor .arrow", o.Out)
 	case o.Ledger == "":
 		return fmt.Errorf("--ledger names no file")
-	case o.Trajectories < 0 || o.PackedTokensMax < 0 || o.TokensPerCallMax < 0 || o.TeacherFirstCall < 0:
-		return fmt.Errorf("trajectories, packed-tokens-max, tokens-per-call-max and teacher-first-call want 0 or more")
 	}
 	layout, err := align.LayoutNamed(o.Layout)
 	if err != nil {

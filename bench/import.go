@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -111,9 +110,7 @@ func runImport(w io.Writer, o importOptions) error {
 		return err
 	}
 	if o.JSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(n)
+		return encodeJSON(w, n)
 	}
 	n.print(w)
 	return nil

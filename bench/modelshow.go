@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -78,9 +77,7 @@ func runModelShow(w io.Writer, o modelShowOptions, name string) error {
 		}
 	}
 	if o.JSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		err = e.Encode(r)
+		err = encodeJSON(w, r)
 	} else {
 		r.print(w)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -116,9 +115,6 @@ func (o planOptions) check() error {
 			return fmt.Errorf("%s is %d, want at least 1", f.name, f.value)
 		}
 	}
-	if o.Length < 0 || o.PrefixTokens < 0 {
-		return fmt.Errorf("length is %d, prefix-tokens %d, want 0 or more", o.Length, o.PrefixTokens)
-	}
 	for _, gb := range o.DeviceMemory {
 		if !(gb > 0) {
 			return fmt.Errorf("device-memory has %g, want more than 0", gb)
@@ -192,9 +188,7 @@ func runPlan(out io.Writer, o planOptions) error {
 		return err
 	}
 	if o.JSON {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+		return encodeJSON(out, r)
 	}
 	r.print(out)
 	return nil

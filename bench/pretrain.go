@@ -184,9 +184,6 @@ func (o pretrainOptions) check() error {
 	if onWiki(o.Preset) && (o.Model != "" || o.Examples != nil) {
 		return fmt.Errorf("--model and --examples are for real questions (--preset small or paper): the preset %s makes a decoder of its own", o.Preset)
 	}
-	if !(o.StudentShare >= 0 && o.StudentShare <= 1) || o.DevTasks < 0 {
-		return fmt.Errorf("student-share is %g, want 0 to 1; dev-tasks is %d, want 0 or more", o.StudentShare, o.DevTasks)
-	}
 	if !onWiki(o.Preset) && o.StudentShare == 0 {
 		return errors.New("student-share is 0: on real questions the student is chosen by it")
 	}

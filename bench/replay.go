@@ -54,9 +54,6 @@ a checkpoint that is still there, and bundles with weights (--bundle-weights).`,
 }
 
 func runReplay(ctx context.Context, out io.Writer, o replayOptions, args []string) error {
-	if o.Tolerance < 0 || o.Threads < 0 {
-		return fmt.Errorf("tolerance is %g, threads %d, want 0 or more", o.Tolerance, o.Threads)
-	}
 	step := ""
 	if len(args) == 1 {
 		step = args[0]

@@ -125,23 +125,3 @@ func (s partStore) gate(alone bool) (*os.File, error) {
 	}
 	return flock(filepath.Join(s.dir, ".gate"), syscall.LOCK_SH)
 }
-
-// flock opens a file and takes its lock; nil without an error when it is held
-// against that. The lock goes with the last process that has the file open.
-func flock(path string, how int) (*os.File, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
-	switch {
-	case err == nil:
-		return f, nil
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		return nil, f.Close()
-	}
-	return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
-}

@@ -2,17 +2,14 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/memopd/memopd-bench/train"
@@ -151,29 +148,17 @@ func evaluationOf(m train.Record) train.Record {
 	return slices.DeleteFunc(slices.Clone(m), func(x train.Metric) bool { return !strings.HasPrefix(x.Name, evalPrefix) })
 }
 
-// lockHeld says whether a process holds a folder's lock (lockFolder).
-func lockHeld(dir string) (bool, error) {
-	f, err := os.Open(filepath.Join(dir, ".lock"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return true, nil
-	}
-	return false, err
-}
-
 // findRuns lists the folders of runs below the folder of runs, in order of their names
 // and seeds.
 func findRuns(out string) ([]string, error) {
-	found, err := filepath.Glob(filepath.Join(out, "*", "*", "seed-*"))
+	return globRuns(filepath.Join(out, "*", "*", "seed-*"))
+}
+
+// globRuns lists the runs of a pattern of folders, by folder and seed.
+func globRuns(pattern string) ([]string, error) {
+	found, err := filepath.Glob(pattern)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("runs %q: %w", pattern, err)
 	}
 	found = slices.DeleteFunc(found, func(dir string) bool { return !isRun(dir) })
 	slices.SortFunc(found, func(a, b string) int {
@@ -240,14 +225,9 @@ func runsAt(place string) ([]string, error) {
 	if isRun(place) {
 		return []string{place}, nil
 	}
-	runs, err := filepath.Glob(filepath.Join(place, "seed-*"))
-	if err != nil {
-		return nil, fmt.Errorf("run %q: %w", place, err)
-	}
-	runs = slices.DeleteFunc(runs, func(dir string) bool { return !isRun(dir) })
-	slices.SortFunc(runs, func(a, b string) int { return seedOf(a) - seedOf(b) })
-	if len(runs) == 0 {
-		return nil, nil
+	runs, err := globRuns(filepath.Join(place, "seed-*"))
+	if err != nil || len(runs) == 0 {
+		return nil, err
 	}
 	return runs, nil
 }
@@ -262,12 +242,4 @@ func unknownRun(out, arg string) error {
 		return fmt.Errorf("unknown run %q: there are no runs under %s (--out names another folder)", arg, out)
 	}
 	return unknownName("run", arg, known)
-}
-
-// encodeJSON prints a value as indented JSON.
-func encodeJSON(w io.Writer, value any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(value)
 }

@@ -117,9 +117,6 @@ func (o trainOptions) check() error {
 	if err := o.checkName(); err != nil {
 		return err
 	}
-	if o.DevTasks < 0 {
-		return fmt.Errorf("dev-tasks is %d, want 0 or more", o.DevTasks)
-	}
 	if _, err := o.update(); err != nil {
 		return err
 	}
