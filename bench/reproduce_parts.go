@@ -179,8 +179,11 @@ func (o reproduceOptions) auditParts() (audits, alone []part) {
 		return audits, nil
 	}
 	speed := []string{"audit", "speed", "--out", file("speed"), "--threads", strconv.Itoa(o.Threads)}
-	if o.Preset == presetSmoke {
+	switch o.Preset {
+	case presetSmoke:
 		speed = append(speed, "--model", "mini/student", "--prefix", "50", "--call-tokens", "40", "--rounds", "1", "--warmup", "0", "--memory=false")
+	default:
+		speed = append(speed, "--prefix", "100,400", "--calls", "2,4,8", "--rounds", "3")
 	}
 	return audits, []part{{name: "audit/speed", kind: "audit/speed", alone: true, guess: o.guessAudit("speed", ""), args: speed}}
 }

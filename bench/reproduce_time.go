@@ -71,7 +71,7 @@ func (o reproduceOptions) guessAudit(what, set string) float64 {
 		if o.Preset == presetSmoke {
 			return guessStart
 		}
-		return 140
+		return 420
 	}
 	set, _, _ = strings.Cut(set, ".")
 	return guessStart + guessAudits[what+"."+set]*float64(o.Trajectories)/64

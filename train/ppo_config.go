@@ -100,21 +100,21 @@ type PPOConfig struct {
 	BundleWeights       bool `json:"bundle_weights" flag:"bundle-weights" help:"bundles hold weights and moments before their step, and the first microbatch's gradient, so that each can be replayed without a checkpoint"`
 }
 
-// MiniPPO is the mini preset: 200 steps of 32 Q2 episodes take some 8 minutes on
-// one thread.
+// MiniPPO is the mini preset: 100 steps of 32 Q2 episodes take some 4 minutes on
+// one thread. Steps, learning rate and KL were chosen on a dev seed (docs/LOG.md).
 func MiniPPO() PPOConfig {
 	return PPOConfig{
 		Compute: defaultCompute(),
-		Steps:   200, PromptsPerStep: 32,
+		Steps:   100, PromptsPerStep: 32,
 		Teacher: TeacherAligned, TeacherWeight: 2, TeacherEstimator: EstimatorFull, TeacherTopK: 16, Layout: LayoutAligned,
 		EpochsPerStep: 1, TokensPerMinibatch: 2048, TokensPerMicrobatch: 4096, Ratio: RatioTrainer,
-		ClipRange: 0.2, ValueClipRange: 0.2, Gamma: 1, Lambda: 0.95, KLCoefficient: 0.02, Temperature: 1,
+		ClipRange: 0.2, ValueClipRange: 0.2, Gamma: 1, Lambda: 0.95, KLCoefficient: 0.08, Temperature: 1,
 		PolicyDelaySteps: 3,
 		Critic:           CriticHead, CriticHiddenUnits: 128,
-		LearningRate: 3e-4, CriticLearningRate: 1e-3,
+		LearningRate: 1.5e-4, CriticLearningRate: 1e-3,
 		AdamBeta1: 0.9, AdamBeta2: 0.95, AdamEpsilon: 1e-8, GradientNormMax: 1,
 		RCETrajectoriesPerStep: 4, RCETolerance: 1e-4,
-		EvalEvery: 50, CheckpointEvery: 25, CheckpointKeepEvery: 0, BundleEvery: 25,
+		EvalEvery: 25, CheckpointEvery: 25, CheckpointKeepEvery: 0, BundleEvery: 25,
 	}
 }
 
@@ -122,7 +122,7 @@ func MiniPPO() PPOConfig {
 // towards the teacher.
 func SmokePPO() PPOConfig {
 	c := MiniPPO()
-	c.Steps, c.PromptsPerStep, c.LearningRate = 25, 16, 8e-4
+	c.Steps, c.PromptsPerStep, c.LearningRate, c.KLCoefficient = 25, 16, 8e-4, 0.02
 	c.TokensPerMinibatch = 1024
 	c.EvalEvery, c.CheckpointEvery = 0, 25
 	return c
