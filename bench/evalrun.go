@@ -170,7 +170,7 @@ func taskRows(s subject, horizon string, records []eval.TaskRecord) []results.Ta
 	rows := make([]results.TaskRow, len(records))
 	for i, r := range records {
 		rows[i] = results.TaskRow{
-			Variant: s.variant, Seed: s.seed, Horizon: horizon, TaskID: r.TaskID,
+			Variant: s.variant, Seed: s.seed, Horizon: horizon, TaskID: r.TaskID, End: string(r.End), Calls: r.Calls,
 			Values: results.Values{
 				EM: r.EM, F1: r.F1, EMMEM1: r.EMMem1, F1MEM1: r.F1Mem1,
 				PeakContext: float64(r.PeakContext), Dependency: r.Dependency, InferenceSeconds: r.InferenceSeconds,

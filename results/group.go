@@ -25,7 +25,7 @@ func groupRows(rows []TaskRow) ([]*group, error) {
 			return nil, err
 		}
 		id := r
-		id.Values = Values{}
+		id.End, id.Calls, id.Values = "", 0, Values{}
 		if seen[id] {
 			return nil, fmt.Errorf("task %q of %s on %s, seed %d, run %d occurs twice", r.TaskID, r.Variant, r.Horizon, r.Seed, r.Run)
 		}

@@ -139,7 +139,11 @@ func (p paper) evaluation(name, title string, horizons []string) (PaperTable, er
 	values.Notes = append(values.Notes, p.lacking(horizons)...)
 	changes, err := p.changes("ppo", strings.ToUpper(name), keep)
 	changes.Name, changes.Title = "changes", title+", change against ppo in %"
-	return PaperTable{name, []*Table{values, changes}}, err
+	tables := []*Table{values, changes}
+	if ends := p.ends(title, keep); ends != nil {
+		tables = append(tables, ends)
+	}
+	return PaperTable{name, tables}, err
 }
 
 // values is a table of means of some groups.

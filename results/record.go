@@ -36,6 +36,8 @@ type TaskRow struct {
 	Horizon string `json:"horizon"`
 	TaskID  string `json:"task_id"`
 	Run     int    `json:"run"`
+	End     string `json:"end,omitempty"`   // how it ended, as a ledger says; empty: not recorded
+	Calls   int    `json:"calls,omitempty"` // of the model; 0: not recorded
 	Values
 }
 
