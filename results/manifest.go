@@ -91,7 +91,8 @@ func commit() (revision string, dirty bool) {
 	if err != nil {
 		return "", false
 	}
-	changes, err := git("status", "--porcelain")
+	// An outcome folder is what the commit makes, not a change of it.
+	changes, err := git("status", "--porcelain", "--", ":/", ":(exclude,top,glob)results/*/**")
 	return revision, err != nil || changes != ""
 }
 

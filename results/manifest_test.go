@@ -69,3 +69,35 @@ func TestCommit(t *testing.T) {
 		t.Errorf("commit %q, git says %s", got, out)
 	}
 }
+
+// A commit is dirty by what the program is made of, not by the outcome it writes.
+func TestOutcomesAreNoChanges(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git here")
+	}
+	t.Chdir(t.TempDir())
+	write := func(path string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("results/table.go")
+	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "first"}} {
+		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	for _, c := range []struct {
+		path  string
+		dirty bool
+	}{{"results/mini/records.jsonl", false}, {"results/mini/tables/t1.md", false}, {"results/other.go", true}} {
+		write(c.path)
+		if revision, dirty := commit(); revision == "" || dirty != c.dirty {
+			t.Errorf("with %s: commit %q, dirty %v, want %v", c.path, revision, dirty, c.dirty)
+		}
+	}
+}
