@@ -30,6 +30,13 @@ func (c *collection) addManifest() error {
 		Schema: results.ManifestSchema, Preset: c.r.o.Preset, Commit: m.Commit, Dirty: m.Dirty,
 		Libtorch: c.checks.libtorch, Machine: m.Machine, Settings: settings,
 	}
+	made := presetMini // whose models come with the program
+	if c.r.o.FromScratch {
+		made = c.r.o.Preset
+	}
+	if sft, _, err := sftPreset(made); err == nil {
+		e.FlattenedShare = &sft.FlattenedShare
+	}
 	for _, seed := range seeds {
 		e.Seeds = append(e.Seeds, int64(seed))
 	}

@@ -83,18 +83,25 @@ var dash = Cell{Text: "-"}
 
 // t9 goes beyond the paper: whatever else was trained, such as other estimators of
 // the teacher term and other layouts in training, beside the variants that they
-// differ from.
+// differ from, and other teachers.
 func (p paper) t9() (PaperTable, error) {
 	const name, title = "t9", "T9: estimators of the teacher term, layouts of training (not in the paper)"
 	if !slices.ContainsFunc(p.groups, (*group).extra) {
 		return without(name, title, "nothing but the paper's variants was trained and evaluated"), nil
 	}
+	shares, err := p.shares()
+	if err != nil {
+		return PaperTable{Name: name}, err
+	}
+	if !slices.ContainsFunc(p.groups, (*group).beside) {
+		return PaperTable{name, []*Table{shares}}, nil
+	}
 	origin := func(g *group) bool { // on the same horizons; the start too
 		return slices.Contains(mainVariants, g.variant) && slices.ContainsFunc(p.groups, func(o *group) bool {
-			return o.extra() && o.horizon == g.horizon && (g.variant == "sft" || g.variant == "ppo" || ofVariant(o.variant, g.variant))
+			return o.beside() && o.horizon == g.horizon && (g.variant == "sft" || g.variant == "ppo" || ofVariant(o.variant, g.variant))
 		})
 	}
-	values, err := p.values(func(g *group) bool { return g.extra() || origin(g) })
+	values, err := p.values(func(g *group) bool { return g.beside() || origin(g) })
 	if err != nil {
 		return PaperTable{Name: name}, err
 	}
@@ -102,7 +109,7 @@ func (p paper) t9() (PaperTable, error) {
 	tables := []*Table{values}
 	for _, baseline := range mainVariants[1:] {
 		t, err := p.changes(baseline, "", func(g *group) bool {
-			return g.extra() && (baseline == "ppo" || ofVariant(g.variant, baseline))
+			return g.beside() && (baseline == "ppo" || ofVariant(g.variant, baseline))
 		})
 		if err != nil {
 			return PaperTable{Name: name}, err
@@ -112,8 +119,14 @@ func (p paper) t9() (PaperTable, error) {
 			tables = append(tables, t)
 		}
 	}
+	if shares != nil {
+		tables = append(tables, shares)
+	}
 	return PaperTable{name, tables}, nil
 }
+
+// beside tells variants that stand beside the paper's with the same teacher.
+func (g *group) beside() bool { return g.extra() && !g.shared() }
 
 // ofVariant tells a variant whose name begins with another's: memopd-topk is memopd's.
 func ofVariant(name, of string) bool { return strings.HasPrefix(name, of+"-") }

@@ -18,7 +18,9 @@ type Reproduction struct {
 	Machine  Machine         `json:"machine"`
 	Seeds    []int64         `json:"seeds"`
 	Settings json.RawMessage `json:"settings,omitempty"` // of the command
-	Parts    []Part          `json:"parts"`
+	// FlattenedShare is that of the SFT which made the teacher.
+	FlattenedShare *float64 `json:"flattened_share,omitempty"`
+	Parts          []Part   `json:"parts"`
 }
 
 // Part is one command line of a reproduction that has ended well.

@@ -52,7 +52,7 @@ func SummaryTable(summaries []Summary) *Table {
 		for _, m := range Metrics {
 			cell := absent
 			if i, ok := s.Means[m.Key]; ok {
-				cell = Cell{decimal(i.Mean, m.Decimals) + " ±" + decimal(i.Half(), m.Decimals), stats(i.Mean, i.Low, i.High)}
+				cell = meanCell(m, i)
 			}
 			row = append(row, cell)
 		}
