@@ -80,14 +80,22 @@ func (o *Outcome) reproduce() string {
 
 // Figures are the report's pictures, those without evidence too.
 func (o *Outcome) Figures() []Figure {
-	return []Figure{
-		horizonFigure(o.summaries, o.reproduce()),
-		devFigure(o.Curves, o.reproduce()),
-		learningFigure(o.Curves, o.reproduce()),
-		positionFigure(o.Audits.RCE, o.Dir),
-		contextFigure(o.Trajectories, o.Audits.Updates, o.Dir, o.reproduce()),
-		speedFigure(o.Audits.Speed, o.Dir),
+	summaries := ownTeacher(o.summaries, func(s results.Summary) string { return s.Variant })
+	curves := ownTeacher(o.Curves, func(c results.Curve) string { return c.Variant })
+	trajectories := ownTeacher(o.Trajectories, func(t results.TrajectoryView) string { return t.Variant })
+	figures := []Figure{
+		horizonFigure(summaries, o.reproduce()),
+		devFigure(curves, o.reproduce()),
+		learningFigure(curves, o.reproduce()),
 	}
+	if f, ok := sharesFigure(o.summaries, o.Audits.Teacher, o.Manifest.FlattenedShare); ok {
+		figures = append(figures, f)
+	}
+	return append(figures,
+		positionFigure(o.Audits.RCE, o.Dir),
+		contextFigure(trajectories, o.Audits.Updates, o.Dir, o.reproduce()),
+		speedFigure(o.Audits.Speed, o.Dir),
+	)
 }
 
 // AllMissing is all that the report lacks.

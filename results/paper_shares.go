@@ -12,8 +12,22 @@ import (
 // in its teacher's SFT, and between a set and that share in names of audits.
 const shareMark = "share-"
 
-// shared tells variants whose teacher's share of flattened transcripts was another.
-func (g *group) shared() bool { return strings.Contains(g.variant, "-"+shareMark) }
+// TeacherShare splits the name of a variant whose teacher's share of flattened
+// transcripts was another, such as memopd-share-0.4.
+func TeacherShare(name string) (variant string, share float64, ok bool) {
+	variant, text, ok := strings.Cut(name, "-"+shareMark)
+	if !ok {
+		return name, 0, false
+	}
+	share, err := strconv.ParseFloat(text, 64)
+	return variant, share, err == nil
+}
+
+// shared tells variants with another teacher.
+func (g *group) shared() bool {
+	_, _, ok := TeacherShare(g.variant)
+	return ok
+}
 
 // shares is a table of what the share of flattened transcripts in the teacher's SFT
 // does: to the teacher, in the flattened history, and to the students; nil where one
@@ -21,12 +35,8 @@ func (g *group) shared() bool { return strings.Contains(g.variant, "-"+shareMark
 func (p paper) shares() (*Table, error) {
 	suffixes := map[float64]string{}
 	for _, g := range p.groups {
-		if _, text, ok := strings.Cut(g.variant, "-"+shareMark); ok {
-			share, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				return nil, fmt.Errorf("variant %s: share: %w", g.variant, err)
-			}
-			suffixes[share] = "-" + shareMark + text
+		if variant, share, ok := TeacherShare(g.variant); ok {
+			suffixes[share] = strings.TrimPrefix(g.variant, variant)
 		}
 	}
 	if len(suffixes) == 0 {

@@ -46,8 +46,13 @@ func TestSharesTable(t *testing.T) {
 	if n := len(paperTables(t, evidence)["t9"].Tables); n < 3 {
 		t.Errorf("with an estimator T9 holds %d tables, the shares among them", n)
 	}
-	evidence.Rows = append(evidence.Rows, taskRow("memopd-share-x", 0, "q2", "a", 1, 1, 1, 1))
-	if _, err := PaperTables(evidence); err == nil || !strings.Contains(err.Error(), "memopd-share-x") {
-		t.Errorf("a share that is no number: %v", err)
+	for _, c := range []struct {
+		name, variant string
+		share         float64
+		ok            bool
+	}{{"memopd-share-0.4", "memopd", .4, true}, {"memopd", "memopd", 0, false}, {"a-share-x", "a", 0, false}} {
+		if variant, share, ok := TeacherShare(c.name); variant != c.variant || share != c.share || ok != c.ok {
+			t.Errorf("%s: %s, %g, %v", c.name, variant, share, ok)
+		}
 	}
 }
