@@ -59,13 +59,13 @@ func runTables(w io.Writer, o tablesOptions, dir string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
-	folder := filepath.Join(dir, results.TablesFolder)
-	if o.Check {
-		return checkTables(folder, tables)
-	}
 	wanted, err := chooseTables(tables, o.Table)
 	if err != nil {
 		return err
+	}
+	folder := filepath.Join(dir, results.TablesFolder)
+	if o.Check {
+		return checkTables(folder, tables)
 	}
 	if err := results.WriteTables(folder, tables); err != nil {
 		return err

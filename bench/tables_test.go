@@ -51,6 +51,9 @@ func TestTables(t *testing.T) {
 	if _, err := runTablesWith(dir, "--check"); err != nil {
 		t.Errorf("tables made anew: %v", err)
 	}
+	if _, err := runTablesWith(dir, "--check", "--table", "zz"); err == nil || !strings.Contains(err.Error(), "unknown table") {
+		t.Errorf("a check of an unknown table: %v", err)
+	}
 	if data, err := os.ReadFile(filepath.Join(tables, "notes.md")); err != nil || string(data) != "mine\n" {
 		t.Errorf("another file: %q, %v", data, err)
 	}
