@@ -34,9 +34,11 @@ func (c *collection) addManifest() error {
 	if c.r.o.FromScratch {
 		made = c.r.o.Preset
 	}
-	if sft, _, err := sftPreset(made); err == nil {
-		e.FlattenedShare = &sft.FlattenedShare
+	sft, _, err := sftPreset(made)
+	if err != nil {
+		return err
 	}
+	e.FlattenedShare = &sft.FlattenedShare
 	for _, seed := range seeds {
 		e.Seeds = append(e.Seeds, int64(seed))
 	}

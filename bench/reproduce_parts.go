@@ -179,10 +179,9 @@ func (o reproduceOptions) auditParts() (audits, alone []part) {
 		return audits, nil
 	}
 	speed := []string{"audit", "speed", "--out", file("speed"), "--threads", strconv.Itoa(o.Threads)}
-	switch o.Preset {
-	case presetSmoke:
+	if o.Preset == presetSmoke {
 		speed = append(speed, "--model", "mini/student", "--prefix", "50", "--call-tokens", "40", "--rounds", "1", "--warmup", "0", "--memory=false")
-	default:
+	} else {
 		speed = append(speed, "--prefix", "100,400", "--calls", "2,4,8", "--rounds", "3")
 	}
 	return audits, []part{{name: "audit/speed", kind: "audit/speed", alone: true, guess: o.guessAudit("speed", ""), args: speed}}

@@ -225,15 +225,18 @@ func TestSpeedFigure(t *testing.T) {
 // Other teachers stand in a figure of their own, by their share, and in no other.
 func TestSharesFigure(t *testing.T) {
 	var summaries []results.Summary
+	var evidence results.Evidence
 	for name, f1 := range map[string]float64{"persistent": .5, "memopd": .6, "persistent-share-0.4": .7, "memopd-share-0.4": .75, "persistent-share-0": .1, "memopd-share-0": .65} {
 		summaries = append(summaries, results.Summary{Variant: name, Horizon: "q2", Seeds: 2, Over: results.OverSeeds, Means: map[string]results.Interval{"f1": {Mean: f1, Low: f1 - .05, High: f1 + .05}}})
+		evidence.Rows = append(evidence.Rows, results.TaskRow{Variant: name})
 	}
 	own, kl, low := .1, .5, .25
-	teachers := []results.TeacherAudit{{Set: "q8", Parts: []results.TeacherPart{{Calls: "after", MeanKL: &kl}}},
+	evidence.Manifest.FlattenedShare = &own
+	evidence.Audits.Teacher = []results.TeacherAudit{{Set: "q8", Parts: []results.TeacherPart{{Calls: "after", MeanKL: &kl}}},
 		{Set: "q2", Parts: []results.TeacherPart{{Calls: "before", MeanKL: &kl}, {Calls: "after", MeanKL: &low}}}, {Set: "q2.share-0", Parts: []results.TeacherPart{{Calls: "after", MeanKL: &kl}}}}
-	f, ok := sharesFigure(summaries, teachers, &own)
-	if !ok || len(f.Panels) != 2 {
-		t.Fatalf("%v, %d panels", ok, len(f.Panels))
+	f := sharesFigure(summaries, evidence.Teachers())
+	if len(f.Panels) != 2 {
+		t.Fatalf("%d panels", len(f.Panels))
 	}
 	if p := seriesOf(t, f.Panels[0], "persistent").Points; len(p) != 3 || p[0].X != 0 || !near(p[0].Y, .1) || p[1].X != .1 || !near(p[1].Y, .5) || p[2].X != .4 || !near(p[2].Low, .65) {
 		t.Errorf("%+v", p)
@@ -245,7 +248,8 @@ func TestSharesFigure(t *testing.T) {
 	if len(rest) != 2 {
 		t.Errorf("%d variants with the preset's teacher", len(rest))
 	}
-	if _, ok := sharesFigure(rest, teachers, &own); ok {
-		t.Error("a figure of one share")
+	evidence.Rows = ownTeacher(evidence.Rows, func(r results.TaskRow) string { return r.Variant })
+	if n := len(evidence.Rows); n != 2 || evidence.Teachers() != nil {
+		t.Errorf("%d variants of one teacher give a figure of shares", n)
 	}
 }

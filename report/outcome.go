@@ -88,8 +88,8 @@ func (o *Outcome) Figures() []Figure {
 		devFigure(curves, o.reproduce()),
 		learningFigure(curves, o.reproduce()),
 	}
-	if f, ok := sharesFigure(o.summaries, o.Audits.Teacher, o.Manifest.FlattenedShare); ok {
-		figures = append(figures, f)
+	if teachers := o.Teachers(); teachers != nil {
+		figures = append(figures, sharesFigure(o.summaries, teachers))
 	}
 	return append(figures,
 		positionFigure(o.Audits.RCE, o.Dir),

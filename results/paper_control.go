@@ -53,13 +53,11 @@ func (p paper) t5() (PaperTable, error) {
 }
 
 func controlRow(c Comparison, m Metric, change Change) []Cell {
-	d := change.Difference
-	span := fmt.Sprintf("%+.*f [%+.*f, %+.*f]", m.Decimals, d.Mean, m.Decimals, d.Low, m.Decimals, d.High)
 	row := []Cell{
 		{c.Variant + " against " + c.Baseline, []any{c.Variant, c.Baseline}}, {m.Head, []any{m.Key}},
-		{fmt.Sprintf("%d %s", c.Pairs, c.Over), []any{c.Pairs, string(c.Over)}},
+		pairsCell(c),
 		{decimal(change.Base, m.Decimals), stats(change.Base)}, {decimal(change.New, m.Decimals), stats(change.New)},
-		{span, stats(d.Mean, d.Low, d.High)}, dash, dash, absent, dash,
+		differenceCell(m, change), dash, dash, absent, dash,
 	}
 	if change.Test != nil {
 		row[6] = Cell{fmt.Sprintf("%.2f", change.Test.T), stats(change.Test.T)}

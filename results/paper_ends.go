@@ -39,7 +39,7 @@ func tallyOf(g *group) tally {
 func (p paper) ends(title string, keep func(*group) bool) *Table {
 	var groups []*group
 	var tallies []tally
-	others := map[string]bool{}
+	other := map[string]bool{}
 	for _, g := range p.groups {
 		if !keep(g) {
 			continue
@@ -47,21 +47,22 @@ func (p paper) ends(title string, keep func(*group) bool) *Table {
 		if t := tallyOf(g); t.episodes > 0 {
 			groups, tallies = append(groups, g), append(tallies, t)
 			for end := range t.ends {
-				others[end] = end != endAnswered
+				other[end] = true
 			}
 		}
 	}
 	if groups == nil {
 		return nil
 	}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(others)), func(end string) bool { return end == endAnswered })
+	delete(other, endAnswered)
+	ends := append([]string{endAnswered}, slices.Sorted(maps.Keys(other))...)
 	t := &Table{Name: "ends", Title: title + ", how episodes end"}
-	t.Columns = slices.Concat(words("horizon", "variant"), figures("episodes", "calls"), counted(append([]string{endAnswered}, names...)...), figures("F1 of answered"))
+	t.Columns = slices.Concat(words("horizon", "variant"), figures("episodes", "calls"), counted(ends...), figures("F1 of answered"))
 	for i, g := range groups {
 		n := tallies[i]
 		mean := float64(n.calls) / float64(n.episodes)
 		row := []Cell{Text(g.horizon), Text(g.variant), Text(n.episodes), {fmt.Sprintf("%.1f", mean), stats(mean)}}
-		for _, end := range append([]string{endAnswered}, names...) {
+		for _, end := range ends {
 			count := n.ends[end]
 			row = append(row, share(&count, n.episodes))
 		}

@@ -1,8 +1,7 @@
 package results
 
 import (
-	"fmt"
-	"maps"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +22,51 @@ func TeacherShare(name string) (variant string, share float64, ok bool) {
 	return variant, share, err == nil
 }
 
+// Teacher is a teacher by the share of flattened transcripts in its SFT.
+type Teacher struct {
+	FlattenedShare float64
+	Suffix         string       // of its students' names; empty: the paper's variants
+	Later          *TeacherPart // its audit on q2, calls after the first memory update; nil: none
+}
+
+// Teachers lists the teachers whose students were evaluated, by share; nil where there
+// is but one.
+func (e *Evidence) Teachers() []Teacher {
+	var teachers []Teacher
+	add := func(share float64, suffix string) {
+		if !slices.ContainsFunc(teachers, func(t Teacher) bool { return t.Suffix == suffix }) {
+			teachers = append(teachers, Teacher{share, suffix, e.laterCalls(suffix)})
+		}
+	}
+	for _, r := range e.Rows {
+		if variant, share, ok := TeacherShare(r.Variant); ok {
+			add(share, strings.TrimPrefix(r.Variant, variant))
+		}
+	}
+	if own := e.Manifest.FlattenedShare; own != nil && teachers != nil {
+		add(*own, "")
+	}
+	slices.SortFunc(teachers, func(a, b Teacher) int {
+		return cmp.Or(cmp.Compare(a.FlattenedShare, b.FlattenedShare), cmp.Compare(a.Suffix, b.Suffix))
+	})
+	return teachers
+}
+
+// laterCalls finds a teacher's audit; its set is called q2.share-0.4.
+func (e *Evidence) laterCalls(suffix string) *TeacherPart {
+	for _, a := range e.Audits.Teacher {
+		if a.Set != "q2"+strings.Replace(suffix, "-", ".", 1) {
+			continue
+		}
+		for i := range a.Parts {
+			if a.Parts[i].Calls == "after" {
+				return &a.Parts[i]
+			}
+		}
+	}
+	return nil
+}
+
 // shared tells variants with another teacher.
 func (g *group) shared() bool {
 	_, _, ok := TeacherShare(g.variant)
@@ -33,13 +77,8 @@ func (g *group) shared() bool {
 // does: to the teacher, in the flattened history, and to the students; nil where one
 // share alone was tried.
 func (p paper) shares() (*Table, error) {
-	suffixes := map[float64]string{}
-	for _, g := range p.groups {
-		if variant, share, ok := TeacherShare(g.variant); ok {
-			suffixes[share] = strings.TrimPrefix(g.variant, variant)
-		}
-	}
-	if len(suffixes) == 0 {
+	teachers := p.Teachers()
+	if teachers == nil {
 		return nil, nil
 	}
 	t := &Table{Name: "shares", Title: "T9: share of flattened transcripts in the teacher's SFT",
@@ -47,18 +86,14 @@ func (p paper) shares() (*Table, error) {
 			{"pairs", true, []string{"pairs", "over"}}, {"F1 persistent", true, []string{"f1_persistent", "f1_persistent_low", "f1_persistent_high"}},
 			{"F1 memopd", true, []string{"f1_memopd", "f1_memopd_low", "f1_memopd_high"}},
 			{"memopd - persistent", true, []string{"difference", "difference_low", "difference_high"}}})}
-	if own := p.Manifest.FlattenedShare; own != nil {
-		suffixes[*own] = ""
-	}
-	for _, share := range slices.Sorted(maps.Keys(suffixes)) {
-		teacher := p.teacherCells("q2" + strings.Replace(suffixes[share], "-", ".", 1))
+	for _, teacher := range teachers {
 		for _, horizon := range slices.Concat(composedHorizons, []string{wikiHorizon}) {
-			row, err := p.shareRow(suffixes[share], horizon)
+			students, err := p.studentCells(teacher.Suffix, horizon)
 			if err != nil {
 				return nil, err
 			}
-			if row != nil {
-				t.Rows = append(t.Rows, slices.Concat([]Cell{{strconv.FormatFloat(share, 'g', -1, 64), stats(share)}}, teacher, row))
+			if students != nil {
+				t.Rows = append(t.Rows, slices.Concat(teacher.cells(), []Cell{Text(horizon)}, students))
 			}
 		}
 	}
@@ -67,60 +102,45 @@ func (p paper) shares() (*Table, error) {
 	return t, nil
 }
 
-// teacherCells are agreement, p99 and mean KL after the first update of an audited set.
-func (p paper) teacherCells(set string) []Cell {
-	for _, a := range p.Audits.Teacher {
-		for _, r := range a.Parts {
-			if a.Set != set || r.Calls != "after" {
-				continue
-			}
-			agreement := dash
-			if r.Agreement != nil {
-				agreement = Cell{decimal(100**r.Agreement, 2), stats(100 * *r.Agreement)}
-			}
-			return []Cell{agreement, digits(r.P99), digits(r.MeanKL)}
-		}
+// cells are share, agreement, p99 and mean KL.
+func (t Teacher) cells() []Cell {
+	share := Cell{strconv.FormatFloat(t.FlattenedShare, 'g', -1, 64), stats(t.FlattenedShare)}
+	if t.Later == nil {
+		return []Cell{share, dash, dash, dash}
 	}
-	return []Cell{dash, dash, dash}
+	agreement := dash
+	if a := t.Later.Agreement; a != nil {
+		agreement = Cell{decimal(100**a, 2), stats(100 * *a)}
+	}
+	return []Cell{share, agreement, digits(t.Later.P99), digits(t.Later.MeanKL)}
 }
 
-// shareRow is horizon, pairs, both variants' F1 and their difference; nil where
-// neither was evaluated.
-func (p paper) shareRow(suffix, horizon string) ([]Cell, error) {
+// studentCells are pairs, both variants' F1 and their difference; nil where neither was
+// evaluated.
+func (p paper) studentCells(suffix, horizon string) ([]Cell, error) {
 	f1 := Metrics[slices.IndexFunc(Metrics, func(m Metric) bool { return m.Key == "f1" })]
-	means, found := []Cell{}, 0
-	for _, variant := range []string{"persistent" + suffix, "memopd" + suffix} {
-		g := find(p.groups, variant, horizon)
+	means, found := []Cell{dash, dash}, false
+	for i, variant := range []string{"persistent", "memopd"} {
+		g := find(p.groups, variant+suffix, horizon)
 		if g == nil {
-			means = append(means, dash)
 			continue
 		}
 		s, err := p.summary(g)
 		if err != nil {
 			return nil, err
 		}
-		found++
-		means = append(means, meanCell(f1, s.Means["f1"]))
+		means[i], found = meanCell(f1, s.Means[f1.Key]), true
+	}
+	if !found {
+		return nil, nil
+	}
+	c, err := p.compare("memopd"+suffix, "persistent"+suffix, horizon)
+	if err != nil {
+		return nil, err
 	}
 	pairs, difference := dash, dash
-	switch found {
-	case 0:
-		return nil, nil
-	case 2:
-		c, err := p.compare("memopd"+suffix, "persistent"+suffix, horizon)
-		if err != nil {
-			return nil, err
-		}
-		pairs = Cell{fmt.Sprintf("%d %s", c.Pairs, c.Over), []any{c.Pairs, string(c.Over)}}
-		if change, ok := c.Changes["f1"]; ok {
-			d := change.Difference
-			difference = Cell{fmt.Sprintf("%+.3f [%+.3f, %+.3f]", d.Mean, d.Low, d.High), stats(d.Mean, d.Low, d.High)}
-		}
+	if change, ok := c.Changes[f1.Key]; ok {
+		pairs, difference = pairsCell(c), differenceCell(f1, change)
 	}
-	return slices.Concat([]Cell{Text(horizon), pairs}, means, []Cell{difference}), nil
-}
-
-// meanCell is a mean with half its interval.
-func meanCell(m Metric, i Interval) Cell {
-	return Cell{decimal(i.Mean, m.Decimals) + " ±" + decimal(i.Half(), m.Decimals), stats(i.Mean, i.Low, i.High)}
+	return slices.Concat([]Cell{pairs}, means, []Cell{difference}), nil
 }

@@ -124,7 +124,7 @@ func changeKeys(key string) []string {
 }
 
 func changeRow(c Comparison) []Cell {
-	row := []Cell{Text(c.Horizon), Text(c.Variant), Text("measured"), {fmt.Sprintf("%d %s", c.Pairs, c.Over), []any{c.Pairs, string(c.Over)}}}
+	row := []Cell{Text(c.Horizon), Text(c.Variant), Text("measured"), pairsCell(c)}
 	for _, m := range Metrics {
 		change, ok := c.Changes[m.Key]
 		if !ok {
@@ -134,6 +134,22 @@ func changeRow(c Comparison) []Cell {
 		row = append(row, changeCell(change))
 	}
 	return row
+}
+
+// meanCell is a mean with half its interval.
+func meanCell(m Metric, i Interval) Cell {
+	return Cell{decimal(i.Mean, m.Decimals) + " ±" + decimal(i.Half(), m.Decimals), stats(i.Mean, i.Low, i.High)}
+}
+
+// pairsCell says over how many pairs, and of what.
+func pairsCell(c Comparison) Cell {
+	return Cell{fmt.Sprintf("%d %s", c.Pairs, c.Over), []any{c.Pairs, string(c.Over)}}
+}
+
+// differenceCell is a difference of means with its interval.
+func differenceCell(m Metric, c Change) Cell {
+	d := c.Difference
+	return Cell{fmt.Sprintf("%+.*f [%+.*f, %+.*f]", m.Decimals, d.Mean, m.Decimals, d.Low, m.Decimals, d.High), stats(d.Mean, d.Low, d.High)}
 }
 
 // changeCell shows the percent, and holds the difference too.
