@@ -11,18 +11,19 @@ import (
 func (d *Decoder) decodeStep(c *cache, ids []int64, places []int) *torch.Tensor {
 	s := torch.NewScope()
 	defer s.Close()
-	rows, positions := make([]int, len(ids)), make([]int32, len(ids))
+	rows, positions, lengths := make([]int, len(ids)), make([]int32, len(ids)), make([]int64, len(ids))
 	longest := 0
 	for r, p := range places {
-		rows[r], positions[r] = r, int32(p)
+		rows[r], positions[r], lengths[r] = r, int32(p), int64(p+1)
 		longest = max(longest, p+1)
 	}
 	step := decodeInputs{
-		cache: c, index: c.index(rows, places), rotation: d.rotation(positions),
-		mask: d.lengthMask(places, longest), rows: int64(len(ids)), length: int64(longest),
+		cache: c, index: c.index(rows, places), rotation: d.rotation(positions), rows: int64(len(ids)), length: int64(longest),
 	}
-	if !d.fusedDecoding() {
-		step.blocks = d.headBlocks()
+	if d.attendsRows() {
+		step.lengths = lengths
+	} else {
+		step.mask = d.lengthMask(places, longest)
 	}
 	x := d.cast(torch.Embedding(d.embed, d.ints(ids))) // (rows, D)
 	for i := range d.layers {
@@ -49,8 +50,8 @@ type decodeInputs struct {
 	cache        *cache
 	index        *torch.Tensor
 	rotation     rotation
-	mask         *torch.Tensor // (rows, 1, 1, length); nil where all rows are that long
-	blocks       *torch.Tensor // (H, K, 1), for composed attention; nil: fused
+	lengths      []int64       // of the rows, for torch.AttendRows; nil: libtorch's attention
+	mask         *torch.Tensor // (rows, 1, 1, length) for the latter; nil where all rows are that long
 	rows, length int64
 }
 
@@ -65,51 +66,32 @@ func (d *Decoder) lengthMask(places []int, length int) *torch.Tensor {
 	if same {
 		return nil
 	}
-	kind := torch.Float32
-	if d.fusedDecoding() {
-		kind = d.compute()
-	}
 	all := d.onDevice(torch.Arange(int64(length))).Unsqueeze(0)
 	hidden := all.Gt(d.ints(last).Unsqueeze(1))
-	return d.zeros(kind, hidden.Shape()...).MaskedFill(hidden, math.Inf(-1)).View(int64(len(places)), 1, 1, int64(length))
+	return d.zeros(d.compute(), hidden.Shape()...).MaskedFill(hidden, math.Inf(-1)).View(int64(len(places)), 1, 1, int64(length))
 }
 
-// headBlocks is 1 where a query head uses a key-value head.
-func (d *Decoder) headBlocks() *torch.Tensor {
-	heads, kv := d.Config.NumAttentionHeads, d.Config.NumKeyValueHeads
-	values := make([]float32, heads*kv)
-	for h := range heads {
-		values[h*kv+h*kv/heads] = 1
-	}
-	return d.onDevice(torch.FromFloat32(values, int64(heads), int64(kv), 1).To(d.compute()))
+// attendsRows says whether a decode step takes torch.AttendRows.
+func (d *Decoder) attendsRows() bool {
+	return d.device() == "cpu" && d.compute() == torch.Float32 && torch.AttendsRows(d.Config.HeadDim)
 }
-
-// fusedDecoding says whether a decode step takes libtorch's attention operator. On the
-// CPU that is two small products a row and key-value head, dearer than composed's two
-// larger ones a row while there are few such heads; in shorter floats composed rounds more.
-func (d *Decoder) fusedDecoding() bool {
-	return fusedAttention && (d.device() != "cpu" || d.compute() != torch.Float32 || d.Config.NumKeyValueHeads > composedHeadsMax)
-}
-
-// composed multiplies all key-value heads for each query head.
-const composedHeadsMax = 3
 
 // attendCache adds the step's keys and values to the cache and attends to it.
 func (d *Decoder) attendCache(w *layer, i int, x *torch.Tensor, step *decodeInputs) *torch.Tensor {
 	q, k, v := d.project(w, x, step.rotation)
 	step.cache.write(i, step.index, k, v)
 	var out *torch.Tensor
-	if step.blocks == nil {
-		out = step.fused(i, q)
+	if step.lengths != nil {
+		out = q.AttendRows(step.cache.keys[i], step.cache.values[i], step.lengths)
 	} else {
-		out = step.composed(i, q)
+		out = step.grouped(i, q)
 	}
 	return d.linear(out.Reshape(step.rows, -1), w.out, w.outBias)
 }
 
-// fused lets the query heads (rows, H, E) of a key-value head be so many places of
+// grouped lets the query heads (rows, H, E) of a key-value head be so many places of
 // one query, so that keys and values are read once, where they are.
-func (step *decodeInputs) fused(i int, q *torch.Tensor) *torch.Tensor {
+func (step *decodeInputs) grouped(i int, q *torch.Tensor) *torch.Tensor {
 	k, v := step.cache.read(i, step.rows, step.length)
 	kv := k.Dim(2)
 	repeat := q.Dim(1) / kv
@@ -119,22 +101,4 @@ func (step *decodeInputs) fused(i int, q *torch.Tensor) *torch.Tensor {
 	}
 	q = q.Reshape(step.rows, kv, repeat, q.Dim(2))
 	return torch.ScaledDotProductAttention(q, k.Transpose(1, 2), v.Transpose(1, 2), mask, false)
-}
-
-// composed is fused without an operator for it.
-//
-// One small matrix product a row and head would cost more in calls than in
-// arithmetic. So a row's queries become one block-diagonal matrix (H, K*E) that
-// meets all its key-value heads at once, and of the result the blocks are taken.
-func (step *decodeInputs) composed(i int, q *torch.Tensor) *torch.Tensor {
-	k, v := step.cache.read(i, step.rows, step.length)
-	heads, kv, size := q.Dim(1), k.Dim(2), q.Dim(2)
-	keys, values := k.View(step.rows, step.length, kv*size), v.View(step.rows, step.length, kv*size)
-	q = q.MulScalar(1/math.Sqrt(float64(size))).Unsqueeze(2).Mul(step.blocks).View(step.rows, heads, kv*size)
-	scores := q.Bmm(keys.Transpose(1, 2)).To(torch.Float32) // (rows, H, length)
-	if step.mask != nil {
-		scores.Add_(step.mask.Squeeze(1), 1)
-	}
-	out := scores.Softmax(-1).To(values.DType()).Bmm(values).View(step.rows, heads, kv, size).Mul(step.blocks)
-	return out.SumDim([]int{2}, false)
 }

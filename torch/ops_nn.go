@@ -1,6 +1,7 @@
 package torch
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/memopd/memopd-bench/torch/internal/ctorch"
@@ -37,13 +38,13 @@ func (t *Tensor) Linear(weight, bias *Tensor) *Tensor {
 	return opLinear.one(tn(t), tn(weight), tn(bias))
 }
 
-// The rows for which LinearRows is faster than Linear. Fewer cost nothing but reading the weight in either.
-const linearRowsMin, linearRowsMax = 4, 256
+// linearRowsMax is the number of rows up to which LinearRows is faster than Linear.
+const linearRowsMax = 256
 
-// LinearRows is Linear of t (rows, in) without gradients, on the CPU faster for 4 to 256 rows, and then with results for a row that
+// LinearRows is Linear of t (rows, in) without gradients, on the CPU faster for up to 256 rows, and then with results for a row that
 // do not depend on the other rows. Where it has nothing better it is Linear itself.
 func (t *Tensor) LinearRows(weight, bias *Tensor) *Tensor {
-	if n := t.Dim(0); linearRowsMin <= n && n <= linearRowsMax {
+	if t.Dim(0) <= linearRowsMax {
 		if y := t.linearRows(weight, bias, 0); y != nil {
 			return y
 		}
@@ -57,6 +58,23 @@ func (t *Tensor) linearRows(weight, bias *Tensor, lanes int) *Tensor {
 	if h == 0 {
 		return nil
 	}
+	return wrap(h)
+}
+
+// AttendsRows says whether AttendRows works for heads of so many floats on this processor.
+func AttendsRows(headDim int) bool { return ctorch.Attends(int64(headDim), 0) }
+
+// AttendRows is the attention of one query a row without gradients, t (rows, H, E) in float32 on the CPU: row r sees the first lengths[r]
+// places, one or more, of its keys and values, both (rows or more, places, K*E) and contiguous. Each of the K key-value heads serves H/K query heads in
+// a row. It returns (rows, H, E). Keys and values are read once and only so far.
+func (t *Tensor) AttendRows(keys, values *Tensor, lengths []int64) *Tensor { return t.attendRows(keys, values, lengths, 0) }
+
+func (t *Tensor) attendRows(keys, values *Tensor, lengths []int64, lanes int) *Tensor {
+	if n := t.Dim(0); n != int64(len(lengths)) {
+		panic(&Error{Op: "attend_rows", Message: fmt.Sprintf("%d lengths for %d rows", len(lengths), n)})
+	}
+	h, msg := ctorch.Attend(t.must("attend_rows"), keys.must("attend_rows"), values.must("attend_rows"), lengths, lanes)
+	raise("attend_rows", msg, t, keys, values)
 	return wrap(h)
 }
 

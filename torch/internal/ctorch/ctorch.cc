@@ -1,10 +1,12 @@
-// Any ATen operator through libtorch's dispatcher, and what operators cannot do. With rows.cc the only C++ of the project.
+// Any ATen operator through libtorch's dispatcher, and what operators cannot do.
 // It compiles, with no #if on the version, against libtorch 1.13 (C++17) to 2.15 (C++20).
 #include "ctorch.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -19,11 +21,9 @@
 #include <c10/core/GradMode.h>
 #include <torch/version.h>
 
-#include "rows.h"
+#include "handles.h"
 
 namespace {
-
-using TensorPtr = c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
 
 // An operator with its trailing defaults at hand, so that a call does not walk the schema.
 struct Op {
@@ -32,30 +32,15 @@ struct Op {
   std::vector<std::string> names;
 };
 
-// borrow makes a Tensor from a handle and leaves the handle's reference alone.
-at::Tensor borrow(mb_tensor t) {
-  if (t == 0) return at::Tensor();
-  return at::Tensor(TensorPtr::reclaim_copy(reinterpret_cast<c10::TensorImpl*>(t)));
-}
-
-mb_tensor release(at::Tensor&& t) {
-  return t.defined() ? reinterpret_cast<mb_tensor>(t.unsafeReleaseTensorImpl()) : 0;
-}
-
-char* message(const std::string& s) { return strdup(s.c_str()); }
-
-template <class F>
-char* guarded(F&& f) {
-  try {
-    f();
-    return nullptr;
-  } catch (const c10::Error& e) {
-    return message(e.what_without_backtrace());
-  } catch (const std::exception& e) {
-    return message(e.what());
-  } catch (...) {
-    return message("unknown C++ exception");
+// keep_memory lets glibc keep what tensors free. Its defaults give blocks of 32 MiB and more back to the kernel, which clears their pages
+// anew when the next tensor comes: a third of an update's time. Whoever sets malloc's environment is left to it.
+__attribute__((constructor)) void keep_memory() {
+  for (const char* name : {"MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"}) {
+    if (getenv(name)) return;
   }
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+  mallopt(M_ARENA_MAX, 1);  // other arenas are too small for large blocks, and would map them
 }
 
 double as_double(uint64_t bits) {
@@ -224,33 +209,6 @@ char* mb_set_bytes(mb_tensor h, const void* data, int64_t bytes) {
     TORCH_CHECK(t.is_contiguous() && t.device().is_cpu(), "copy from Go needs a contiguous CPU tensor");
     TORCH_CHECK(static_cast<int64_t>(t.nbytes()) == bytes, "tensor has ", t.nbytes(), " bytes, given ", bytes);
     if (bytes > 0) std::memcpy(t.data_ptr(), data, bytes);
-  });
-}
-
-char* mb_linear(mb_tensor hx, mb_tensor hw, mb_tensor hbias, int lanes, mb_tensor* out) {
-  *out = 0;
-  return guarded([&] {
-    auto x = borrow(hx), w = borrow(hw), bias = borrow(hbias);
-    for (const auto* t : {&x, &w, &bias}) {
-      if (!t->defined()) continue;
-      if (t->scalar_type() != at::kFloat || !t->device().is_cpu()) return;
-      if (c10::GradMode::is_enabled() && t->requires_grad()) return;
-    }
-    if (x.dim() != 2 || w.dim() != 2 || x.size(1) != w.size(1) || x.stride(1) != 1 || !w.is_contiguous()) return;
-    int64_t rows = x.size(0), in = x.size(1), all = w.size(0);
-    if (rows == 0 || in % kStep != 0 || all < kTile || (bias.defined() && (bias.numel() != all || !bias.is_contiguous()))) return;
-    const auto* most = rows_kernel(rows, lanes);
-    if (!most) return;
-    auto y = at::empty({rows, all}, x.options()), packed = at::empty({in * most->rows}, x.options());
-    auto* kernel = most;
-    for (int64_t from = 0; from < rows; from += kernel->rows) {
-      kernel = rows_kernel(rows - from, lanes);
-      Rows r{x.data_ptr<float>() + from * x.stride(0), w.data_ptr<float>(), bias.defined() ? bias.data_ptr<float>() : nullptr,
-             y.data_ptr<float>() + from * all, packed.data_ptr<float>(), std::min(kernel->rows, rows - from), in, all, x.stride(0)};
-      kernel->pack(r);
-      at::parallel_for(0, (all + kTile - 1) / kTile, 4, [&](int64_t a, int64_t b) { kernel->tiles(r, a, b); });
-    }
-    *out = release(std::move(y));
   });
 }
 

@@ -1,4 +1,4 @@
-// Package ctorch is the plain C face of libtorch, one to one, and the only package with cgo and C++ (ctorch.cc, rows.cc).
+// Package ctorch is the plain C face of libtorch, one to one, and the only package with cgo and C++.
 // Editing Go elsewhere never compiles libtorch's headers again.
 //
 // A plain `go build` takes Debian's libtorch-dev (link_debian.go). For any other libtorch build with `-tags libtorch_env`, which

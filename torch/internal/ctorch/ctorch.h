@@ -39,9 +39,13 @@ char* mb_find(const char* name, const char* overload, void** op);
 // of tensors takes a cell each) and *got counts them; with cap 0 the results are dropped.
 char* mb_call(void* op, const mb_value* args, int n, const int64_t* side, mb_value* out, int cap, int* got);
 
-// mb_linear is x (rows, in) times w (out, in) transposed plus bias, by rows.cc, or 0 where that has nothing for them: it takes
+// mb_linear is x (rows, in) times w (out, in) transposed plus bias, by kernels.cc, or 0 where that has nothing for them: it takes
 // contiguous float32 on the CPU, records no gradients, and wants a processor that it knows. lanes is 0 but in tests.
 char* mb_linear(mb_tensor x, mb_tensor w, mb_tensor bias, int lanes, mb_tensor* out);
+// mb_attend is the attention of q (rows, heads, size) to the first lengths[row] of keys and values (rows or more, places, kv * size), as
+// (rows, heads, size), float32 on the CPU and without gradients. mb_attends says whether this processor has a kernel for heads of a size. lanes is 0 but in tests.
+char* mb_attend(mb_tensor q, mb_tensor keys, mb_tensor values, const int64_t* lengths, int lanes, mb_tensor* out);
+int mb_attends(int64_t size, int lanes);
 
 char* mb_from(const void* data, int64_t bytes, int dtype, const int64_t* shape, int dims, mb_tensor* out);
 char* mb_to_bytes(mb_tensor t, void* data, int64_t bytes);  // t contiguous, on the CPU

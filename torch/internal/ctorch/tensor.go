@@ -26,13 +26,25 @@ func SetBytes(h Handle, data []byte) string {
 	return text(C.mb_set_bytes(C.mb_tensor(h), unsafe.Pointer(unsafe.SliceData(data)), C.int64_t(len(data))))
 }
 
-// Linear is x (rows, in) times w (out, in) transposed, plus bias unless 0, by the kernels of rows.cc; 0 where they have nothing for
+// Linear is x (rows, in) times w (out, in) transposed, plus bias unless 0, by the kernels of kernels.cc; 0 where they have nothing for
 // these tensors. lanes is 0 but in tests.
 func Linear(x, w, bias Handle, lanes int) (Handle, string) {
 	var h C.mb_tensor
 	msg := text(C.mb_linear(C.mb_tensor(x), C.mb_tensor(w), C.mb_tensor(bias), C.int(lanes), &h))
 	return Handle(h), msg
 }
+
+// Attend is the attention of q (rows, heads, size) to the first lengths[row] places of keys and values (rows or more, places, kv * size).
+// lanes is 0 but in tests.
+func Attend(q, keys, values Handle, lengths []int64, lanes int) (Handle, string) {
+	var h C.mb_tensor
+	list := (*C.int64_t)(unsafe.Pointer(unsafe.SliceData(lengths)))
+	msg := text(C.mb_attend(C.mb_tensor(q), C.mb_tensor(keys), C.mb_tensor(values), list, C.int(lanes), &h))
+	return Handle(h), msg
+}
+
+// Attends says whether Attend has a kernel for heads of size floats.
+func Attends(size int64, lanes int) bool { return C.mb_attends(C.int64_t(size), C.int(lanes)) != 0 }
 
 // Free gives the references back.
 func Free(handles []Handle) {
