@@ -67,7 +67,9 @@ func AttendsRows(headDim int) bool { return ctorch.Attends(int64(headDim), 0) }
 // AttendRows is the attention of one query a row without gradients, t (rows, H, E) in float32 on the CPU: row r sees the first lengths[r]
 // places, one or more, of its keys and values, both (rows or more, places, K*E) and contiguous. Each of the K key-value heads serves H/K query heads in
 // a row. It returns (rows, H, E). Keys and values are read once and only so far.
-func (t *Tensor) AttendRows(keys, values *Tensor, lengths []int64) *Tensor { return t.attendRows(keys, values, lengths, 0) }
+func (t *Tensor) AttendRows(keys, values *Tensor, lengths []int64) *Tensor {
+	return t.attendRows(keys, values, lengths, 0)
+}
 
 func (t *Tensor) attendRows(keys, values *Tensor, lengths []int64, lanes int) *Tensor {
 	if n := t.Dim(0); n != int64(len(lengths)) {

@@ -13,9 +13,9 @@ import (
 // SpeedMemory is the peak of resident memory that an update in one way takes over
 // what is there before it, weights and gradients included, in bytes. It belongs in
 // a process of its own, since memory that an earlier update left in the heap would
-// be used without showing. glibc hands memory back only for what it maps: with
-// MALLOC_MMAP_THRESHOLD_ in the environment that is all large tensors, so that the
-// peak is that of living tensors.
+// be used without showing. Freed memory is kept (ctorch's keep_memory) unless
+// MALLOC_MMAP_THRESHOLD_ is in the environment: then large tensors are handed back,
+// and the peak is that of living tensors.
 func SpeedMemory(o SpeedOptions, way string) (int64, error) {
 	if !slices.Contains(SpeedWays, way) {
 		return 0, fmt.Errorf("speed: unknown way %q (known: %s)", way, strings.Join(SpeedWays, ", "))
