@@ -109,6 +109,8 @@ func lmPrefill(d *Decoder, rows, tokens int) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	s := torch.NewScope()
 	defer s.Close()
+	d, free := d.forSampling()
+	defer free()
 	c, store := newCache(d, rows), newPrefixStore(d, 0)
 	defer c.free()
 	c.reserve(tokens)

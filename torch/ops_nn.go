@@ -38,16 +38,11 @@ func (t *Tensor) Linear(weight, bias *Tensor) *Tensor {
 	return opLinear.one(tn(t), tn(weight), tn(bias))
 }
 
-// linearRowsMax is the number of rows up to which LinearRows is faster than Linear.
-const linearRowsMax = 256
-
-// LinearRows is Linear of t (rows, in) without gradients, on the CPU faster for up to 256 rows, and then with results for a row that
-// do not depend on the other rows. Where it has nothing better it is Linear itself.
+// LinearRows is Linear of t (rows, in) without gradients, on the CPU faster for up to 256 rows (on AMD's processors for any number), and
+// then with results for a row that do not depend on the other rows. Where it has nothing better it is Linear itself.
 func (t *Tensor) LinearRows(weight, bias *Tensor) *Tensor {
-	if t.Dim(0) <= linearRowsMax {
-		if y := t.linearRows(weight, bias, 0); y != nil {
-			return y
-		}
+	if y := t.linearRows(weight, bias, 0); y != nil {
+		return y
 	}
 	return t.Linear(weight, bias)
 }

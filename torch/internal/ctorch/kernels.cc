@@ -39,7 +39,11 @@ const RowsKernel* kernels[] = {&kernel<1, 12>, &kernel<2, 6>, &kernel<3, 4>, &ke
 
 static const bool wide = __builtin_cpu_supports("avx512f"), narrow = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 
+// Beyond so many rows libtorch's product is as fast, except for MKL's on AMD's processors.
+static const int64_t most_rows = __builtin_cpu_is("amd") ? INT64_MAX : 256;
+
 const RowsKernel* rows_kernel(int64_t rows, int lanes) {
+  if (lanes == 0 && rows > most_rows) return nullptr;
   if (lanes == 0) lanes = wide && rows > 8 ? 16 : 8;  // the results are the same to the bit
   if (lanes == 16 && wide) return avx512::kernels[std::min<int64_t>((rows + 15) / 16, 4) - 1];
   if (lanes == 8 && narrow) return avx2::kernels[std::min<int64_t>((rows + 7) / 8, 4) - 1];

@@ -21,7 +21,7 @@ constexpr int64_t kTile = 48;  // outputs; there are as many at least
 constexpr int64_t kStep = 16;  // in is a multiple of it
 
 // rows_kernel is the kernel for so many rows, or the one for most, with vectors of so many lanes, 0: those that suit.
-// Null where this processor has none.
+// Null where this processor has none, or for lanes 0 nothing faster than libtorch.
 const RowsKernel* rows_kernel(int64_t rows, int lanes);
 
 // Attention is that of one query a row to its first lengths[row] keys. q is (rows, heads, size), its rows stride floats apart; keys and
