@@ -83,6 +83,44 @@ func TestModelFromCache(t *testing.T) {
 	}
 }
 
+// TestModelShowMemory: the memory shown is bench plan's with the same preset and length.
+func TestModelShowMemory(t *testing.T) {
+	folder := filepath.Join("..", "model", "testdata", "transformers", "qwen2_tied")
+	parse := func(v any, args ...string) {
+		t.Helper()
+		out, err := runBench(t, args...)
+		if err == nil {
+			err = json.Unmarshal([]byte(out), v)
+		}
+		if err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	seen := map[int64]bool{}
+	for _, preset := range []string{"paper", "small", "mini"} {
+		var shown struct {
+			Memory []trainingMemory `json:"training_memory"`
+		}
+		parse(&shown, "model", "show", folder, "--json", "--length", "300", "--preset", preset)
+		for i, stage := range []string{"sft", "ppo"} {
+			var plan struct {
+				Devices []planDevice `json:"devices"`
+			}
+			parse(&plan, "plan", "--preset", preset, "--stage", stage, "--student", folder, "--teacher-model", "none", "--length", "300", "--json")
+			if m := shown.Memory[i]; m.Preset != preset || m.Stage != stage || m.Phase != plan.Devices[0].Phase || m.Bytes != plan.Devices[0].Peak {
+				t.Errorf("%s %s: shown %+v, planned %+v", preset, stage, m, plan.Devices[0])
+			}
+			seen[shown.Memory[i].Bytes] = true
+		}
+	}
+	if len(seen) < 5 {
+		t.Errorf("presets hardly differ: %v", seen)
+	}
+	if _, err := runBench(t, "model", "show", folder, "--preset", "large"); err == nil || !strings.Contains(err.Error(), "known: paper") {
+		t.Errorf("unknown preset: %v", err)
+	}
+}
+
 // TestModelShowUnsupported: the reason is shown, and the rest too.
 func TestModelShowUnsupported(t *testing.T) {
 	dir := t.TempDir()

@@ -14,14 +14,15 @@ import (
 
 // modelShowOptions holds the settings of bench model show.
 type modelShowOptions struct {
-	Length int  `flag:"length" help:"packed tokens of a microbatch, for the memory of training"`
-	JSON   bool `flag:"json" help:"print JSON"`
+	Preset string `flag:"preset" help:"whose settings the memory of training is for: paper, small or mini"`
+	Length int    `flag:"length" help:"packed tokens of a microbatch, for the memory of training"`
+	JSON   bool   `flag:"json" help:"print JSON"`
 }
 
 func newModelShow() *cobra.Command {
 	var o modelShowOptions
 	defaults := func() error {
-		o = modelShowOptions{Length: 8192}
+		o = modelShowOptions{Preset: "paper", Length: 8192}
 		return nil
 	}
 	return command(&cobra.Command{
@@ -33,7 +34,7 @@ parameters and their types, tokenizer, chat template, the device memory that
 training takes (bench plan has it part by part). What cannot be used here is named,
 and the rest shown. A NAME is a model that was fetched; nothing is downloaded.`,
 		Example: `  bench model show SmolLM2-135M-Instruct
-  bench model show models/my-checkpoint --length 4096 --json`,
+  bench model show models/my-checkpoint --preset small --length 4096 --json`,
 	}, &o, nil, defaults, func(cmd *cobra.Command, args []string) error {
 		return runModelShow(cmd.OutOrStdout(), o, args[0])
 	})
@@ -47,6 +48,7 @@ type modelReport struct {
 
 // trainingMemory is what a stage of training takes of its device.
 type trainingMemory struct {
+	Preset string      `json:"preset"`
 	Stage  string      `json:"stage"`
 	Length int         `json:"length"` // packed tokens of a microbatch
 	Phase  train.Phase `json:"phase"`  // that takes most
@@ -57,6 +59,11 @@ func runModelShow(w io.Writer, o modelShowOptions, name string) error {
 	if o.Length < 1 {
 		return fmt.Errorf("length is %d, want at least 1", o.Length)
 	}
+	settings, err := planDefaults(o.Preset)
+	if err != nil {
+		return err
+	}
+	settings.Length = o.Length
 	path, err := locateModel(name)
 	if err != nil {
 		return err
@@ -72,9 +79,7 @@ func runModelShow(w io.Writer, o modelShowOptions, name string) error {
 		}
 	}
 	if d.Config != nil {
-		if r.Memory, err = memoryOf(*d.Config, o.Length); err != nil {
-			return err
-		}
+		r.Memory = memoryOf(*d.Config, settings)
 	}
 	if o.JSON {
 		err = encodeJSON(w, r)
@@ -87,24 +92,20 @@ func runModelShow(w io.Writer, o modelShowOptions, name string) error {
 	return err
 }
 
-// memoryOf reckons both stages with the settings of preset paper, PPO without a
-// teacher.
-func memoryOf(c model.Config, length int) ([]trainingMemory, error) {
-	settings, err := planDefaults("paper")
-	if err != nil {
-		return nil, err
-	}
-	work := settings.workload()
-	work.PackedTokens = length
+// memoryOf reckons both stages with a preset's settings, PPO without a teacher.
+func memoryOf(c model.Config, settings planOptions) []trainingMemory {
 	var out []trainingMemory
 	for _, p := range []struct {
 		stage string
 		plan  train.MemoryPlan
-	}{{"sft", train.PlanSFT(train.PaperSFT(), c, work)}, {"ppo", train.PlanPPO(train.PaperPPO(), c, nil, work)}} {
+	}{
+		{"sft", train.PlanSFT(planSFT(settings.Preset), c, settings.workload())},
+		{"ppo", train.PlanPPO(settings.ppo(), c, nil, settings.workload())},
+	} {
 		phase, bytes := p.plan.Peak()
-		out = append(out, trainingMemory{p.stage, length, phase, bytes})
+		out = append(out, trainingMemory{settings.Preset, p.stage, settings.Length, phase, bytes})
 	}
-	return out, nil
+	return out
 }
 
 func (r modelReport) print(w io.Writer) {
@@ -135,7 +136,7 @@ func (r modelReport) print(w io.Writer) {
 	line("types", "%s", orUnknown(strings.Join(types, ", ")))
 	r.printTokenizer(line)
 	for _, m := range r.Memory {
-		line(m.Stage+" memory", "%s at length %d, most in phase %s (preset paper%s)", byteSize(m.Bytes), m.Length, m.Phase, map[bool]string{true: ", no teacher"}[m.Stage == "ppo"])
+		line(m.Stage+" memory", "%s at length %d, most in phase %s (preset %s%s)", byteSize(m.Bytes), m.Length, m.Phase, m.Preset, map[bool]string{true: ", no teacher"}[m.Stage == "ppo"])
 	}
 	for _, p := range r.Problems {
 		line("not supported", "%s", p)

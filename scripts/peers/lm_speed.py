@@ -3,7 +3,8 @@ model/lm_speed_test.go. lm_speed.sh compares the two.
 
     python3 scripts/peers/lm_speed.py CHECKPOINT [pattern]
 
-Prints a line a case: name, seconds by the clock, seconds of CPU time. Before all, one short generation warms up; then each case runs once.
+Prints a line a case: name, seconds by the clock, seconds of CPU time. Before all, one short generation warms up; then each case runs once,
+the update twice.
 """
 import re
 import sys
@@ -43,7 +44,8 @@ def cases(model):
                 name = f"generate_rows{rows}_context{context}_new{tokens}"
                 yield f"{name}/{cache}", lambda r=rows, c=context, t=tokens, k=cache: generate(model, r, c, t, k)
     yield "prefill_2x512", lambda: prefill(model, 2, 512)
-    yield "update_calls", lambda: update(model, 10, 200, 40)
+    for name in "update_calls_first", "update_calls":
+        yield name, lambda: update(model, 10, 200, 40)
 
 
 def main():
