@@ -10,6 +10,9 @@
 //	loss := x.Linear(w, nil).LogSoftmax(-1).Mean()
 //	loss.Backward()
 //
+// With glibc, what tensors free stays with the process for the next ones, unless MALLOC_MMAP_THRESHOLD_, MALLOC_MMAP_MAX_,
+// MALLOC_TRIM_THRESHOLD_ or GLIBC_TUNABLES is set.
+//
 // # Errors
 //
 // An operator given what it cannot take panics with an [*Error], one line with the operator and the shapes; [Try] turns the panic

@@ -3,7 +3,6 @@
 #include "ctorch.h"
 
 #include <dlfcn.h>
-#include <malloc.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -23,6 +22,10 @@
 
 #include "handles.h"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace {
 
 // An operator with its trailing defaults at hand, so that a call does not walk the schema.
@@ -32,6 +35,7 @@ struct Op {
   std::vector<std::string> names;
 };
 
+#ifdef __GLIBC__
 // keep_memory lets glibc keep what tensors free. Its defaults give blocks of 32 MiB and more back to the kernel, which clears their pages
 // anew when the next tensor comes: a third of an update's time. Whoever sets malloc's environment is left to it.
 __attribute__((constructor)) void keep_memory() {
@@ -42,6 +46,7 @@ __attribute__((constructor)) void keep_memory() {
   mallopt(M_TRIM_THRESHOLD, -1);
   mallopt(M_ARENA_MAX, 1);  // other arenas are too small for large blocks, and would map them
 }
+#endif
 
 double as_double(uint64_t bits) {
   double d;
