@@ -193,7 +193,7 @@ func (c *collection) addEvaluation(run reproducedRun, horizon string) error {
 // other seeds.
 func (c *collection) taskRecords(kind string, run reproducedRun, dir string) ([]eval.TaskRecord, error) {
 	var m results.Manifest
-	path := filepath.Join(dir, "manifest.json")
+	path := filepath.Join(dir, manifestFile)
 	data, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(data, &m)

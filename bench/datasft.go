@@ -140,7 +140,13 @@ func runDataSFT(ctx context.Context, o sftOptions) (err error) {
 		}
 		return err
 	}
-	return t.report.print(os.Stdout, o.Out)
+	if err := t.report.print(os.Stdout, o.Out); err != nil {
+		return err
+	}
+	if n := t.report.Ends[trace.EndModelError]; n > 0 && n == t.report.Trajectories {
+		return fmt.Errorf("all %d trajectories failed: the reasons are in %s.rejected.jsonl", n, o.base())
+	}
+	return nil
 }
 
 // chat makes the policy that asks the teacher. prompts are the texts of the task
@@ -169,7 +175,7 @@ func (o sftOptions) readTasks(files []string) ([]datasets.Task, error) {
 	for _, file := range files {
 		tasks, err := readTasks(file, o.Tasks)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w: make it with bench data build --dir %s", err, o.Data)
+			return nil, fmt.Errorf("%w: %s", err, tasksHint)
 		}
 		if err != nil {
 			return nil, err

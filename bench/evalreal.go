@@ -127,6 +127,8 @@ func (o evalOptions) taskFiles() ([]string, error) {
 	return files, nil
 }
 
+const tasksHint = "no such tasks were made; bench data build --horizon makes them, in another folder if this one has an index"
+
 // runReal evaluates on tasks of real questions.
 func (o evalOptions) runReal(ctx context.Context, sampling trace.Sampler) error {
 	files, err := o.taskFiles()
@@ -152,7 +154,7 @@ func (o evalOptions) runReal(ctx context.Context, sampling trace.Sampler) error 
 	for _, file := range files {
 		tasks, err := readTasks(file, o.Tasks)
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: no such tasks were made; bench data build --horizon makes them, in another folder if this one has an index", err)
+			return fmt.Errorf("%w: %s", err, tasksHint)
 		}
 		if err != nil {
 			return err

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/memopd/memopd-bench/agent"
@@ -85,7 +88,7 @@ func (r evalRun) all(ctx context.Context, subjects []subject) ([]results.TaskRow
 }
 
 // evaluate runs one subject and writes DIR/VARIANT/seed-N/: tasks.jsonl,
-// manifest.json and, if asked for, the ledger.
+// manifest.json and, if asked for, the ledger. What had ended when it was broken off is kept too.
 func (r evalRun) evaluate(ctx context.Context, s subject) ([]results.TaskRow, error) {
 	if r.options.Update = cmp.Or(r.options.Update, s.update, defaultUpdate); r.options.Update != defaultUpdate {
 		note("%s seed %d %s: context update %s", s.variant, s.seed, r.horizon, r.options.Update)
@@ -110,28 +113,90 @@ func (r evalRun) evaluate(ctx context.Context, s subject) ([]results.TaskRow, er
 	options := opened.agent
 	options.Update, options.Sampler = update, r.sampling
 	bar := newProgress(fmt.Sprintf("%s seed %d %s (tasks, %d of them once more for the time)", s.variant, s.seed, r.horizon, timed), int64(len(r.tasks)+timed))
+	dir := filepath.Join(r.dir, s.variant, fmt.Sprintf("seed-%d", s.seed))
+	var ended []*trace.Trajectory
 	result, err := eval.Run(ctx, eval.Options{
 		Policy: opened.policy, Searcher: r.searcher, Agent: options, Tasks: r.tasks, TimedTasks: timed,
 		Progress: func(done, total int) { bar.set(int64(done)) },
+		Finished: func(t *trace.Trajectory) { ended = append(ended, t) },
 	})
-	if err != nil {
-		return nil, err
-	}
 	bar.done()
-	dir := filepath.Join(r.dir, s.variant, fmt.Sprintf("seed-%d", s.seed))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err != nil {
+		return nil, errors.Join(err, keepEnded(dir, ended))
+	}
+	if err := r.write(dir, result); err != nil {
 		return nil, err
 	}
-	if err := writeRecords(filepath.Join(dir, "tasks.jsonl"), result.Records); err != nil {
+	if err := manifest.Write(filepath.Join(dir, manifestFile)); err != nil {
 		return nil, err
-	}
-	if r.options.Ledger != "" {
-		if err := trace.WriteAll(filepath.Join(dir, "ledger."+r.options.Ledger), result.Trajectories); err != nil {
-			return nil, err
-		}
 	}
 	r.noteRecall(s, result.Records)
-	return taskRows(s, r.horizon, result.Records), manifest.Write(filepath.Join(dir, "manifest.json"))
+	return taskRows(s, r.horizon, result.Records), r.noteFailures(s, result.Trajectories)
+}
+
+const (
+	manifestFile = "manifest.json"
+	partialFile  = "ledger.partial.jsonl" // of an evaluation that was broken off
+)
+
+// write replaces what an earlier evaluation left in dir, but for the manifest, which is written
+// last and without which nothing is there.
+func (r evalRun) write(dir string, result *eval.Result) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(dir, "ledger.*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range append(old, filepath.Join(dir, manifestFile)) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := writeRecords(filepath.Join(dir, "tasks.jsonl"), result.Records); err != nil {
+		return err
+	}
+	if r.options.Ledger == "" {
+		return nil
+	}
+	return trace.WriteAll(filepath.Join(dir, "ledger."+r.options.Ledger), result.Trajectories)
+}
+
+// keepEnded writes what ended before an evaluation was broken off; failures are left out, since
+// most of them are the breaking off itself.
+func keepEnded(dir string, ended []*trace.Trajectory) error {
+	ended = slices.DeleteFunc(ended, func(t *trace.Trajectory) bool { return t.End == trace.EndCancelled || t.End == trace.EndModelError })
+	if len(ended) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	path := filepath.Join(dir, partialFile)
+	if err := trace.WriteAll(path, ended); err != nil {
+		return err
+	}
+	note("the %d trajectories that had ended are in %s", len(ended), path)
+	return nil
+}
+
+// noteFailures says how many tasks the model or its server failed; it is an error if there is no other.
+func (r evalRun) noteFailures(s subject, trajectories []*trace.Trajectory) error {
+	failed, first := 0, ""
+	for _, t := range trajectories {
+		if t.End == trace.EndModelError {
+			failed++
+			first = cmp.Or(first, t.Error)
+		}
+	}
+	if failed == len(trajectories) {
+		return fmt.Errorf("all %d tasks failed, the first: %s", failed, first)
+	}
+	if failed > 0 {
+		note("%s seed %d %s: %d of %d tasks failed and count as wrong and of no length, the first: %s", s.variant, s.seed, r.horizon, failed, len(trajectories), first)
+	}
+	return nil
 }
 
 // noteRecall says how much of what was asked retrieval brought up, and how the

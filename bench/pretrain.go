@@ -159,6 +159,13 @@ func pretrainUnder(ctx context.Context, o pretrainOptions, dir string, lock func
 		return nil, err
 	}
 	defer unlock()
+	_, _, err = train.LatestCheckpoint(dir)
+	if err == nil && !o.Resume {
+		return nil, fmt.Errorf("%s holds a run already: --resume goes on with it, or choose another folder with --out", dir)
+	}
+	if err != nil && !errors.Is(err, train.ErrNoCheckpoint) {
+		return nil, err
+	}
 	run := &trainRun{Schema: 1, Variant: variantPretrain, Seed: o.Seed, Preset: o.Preset, Manifest: manifest}
 	if err := results.WriteJSON(filepath.Join(dir, runFile), run); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -36,7 +37,7 @@ func qwen25(hidden, layers, heads, kv, ffn, vocab int, tied bool) model.Config {
 }
 
 // shapeOf is a published shape by its name, that of a model in the build
-// ("mini/student"), else that of a checkpoint's folder.
+// ("mini/student"), else that of a checkpoint's folder or GGUF file.
 func shapeOf(name string) (model.Config, error) {
 	known := []string{"mini/student", "mini/teacher"}
 	for _, p := range published {
@@ -45,15 +46,28 @@ func shapeOf(name string) (model.Config, error) {
 		}
 		known = append(known, p.name)
 	}
-	folder := os.DirFS(name)
 	if role, ok := strings.CutPrefix(name, "mini/"); ok {
 		if files, err := presets.Checkpoint("mini", role); err == nil {
-			folder = files
+			return configIn(files)
 		}
 	}
-	data, err := fs.ReadFile(folder, "config.json")
+	if _, err := os.Stat(name); err != nil {
+		return model.Config{}, unknownName("model", name, append(known, "a checkpoint's folder or .gguf file"))
+	}
+	d, err := model.Describe(name)
 	if err != nil {
-		return model.Config{}, unknownName("model", name, append(known, "a folder with a config.json"))
+		return model.Config{}, err
+	}
+	if d.Config == nil {
+		return model.Config{}, fmt.Errorf("%s: %s", name, strings.Join(d.Problems, "; "))
+	}
+	return *d.Config, nil
+}
+
+func configIn(files fs.FS) (model.Config, error) {
+	data, err := fs.ReadFile(files, "config.json")
+	if err != nil {
+		return model.Config{}, err
 	}
 	c, err := model.ParseConfig(data)
 	if err != nil {

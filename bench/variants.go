@@ -95,7 +95,7 @@ func namedRuns(dir string) []string {
 	var names []string
 	for _, path := range found {
 		name, _, _ := strings.Cut(path, "/")
-		if !slices.Contains(variantNames(), name) && !slices.Contains(names, name) {
+		if name != variantPretrain && !slices.Contains(variantNames(), name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

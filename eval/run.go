@@ -22,6 +22,10 @@ type Options struct {
 	// the inference time; 0 times none.
 	TimedTasks int
 
+	// Finished is told of each trajectory that ends, in that order and before the
+	// next call, the timed ones' second runs not; nil: nobody.
+	Finished func(*trace.Trajectory)
+
 	// Progress is told the tasks done of all that run, the timed ones included;
 	// nil: nobody.
 	Progress func(done, total int)
@@ -50,7 +54,12 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	shown := &shownDocuments{inner: o.Searcher, texts: map[string]string{}}
 	run := o.Agent
-	run.Progress = func(p agent.Progress) { report(p.Ended) }
+	run.Progress = func(p agent.Progress) {
+		report(p.Ended)
+		if p.Finished != nil && o.Finished != nil {
+			o.Finished(p.Finished)
+		}
+	}
 	trajectories, err := agent.Rollout(ctx, o.Policy, shown, run, agentTasks(o.Tasks)...)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate: %w", err)

