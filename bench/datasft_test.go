@@ -211,6 +211,10 @@ func TestDataSFTServerDies(t *testing.T) {
 	if status == 0 || !strings.Contains(stderr, "2 requests in a row have failed") || !strings.Contains(stderr, "goes on from there") {
 		t.Errorf("exit %d: %s", status, stderr)
 	}
+	apart := strings.Replace(line, "out/l.jsonl", "out/none.jsonl", 1)
+	if _, stderr, status := w.bench(apart + " --tasks 1 --attempts 1"); apart == line || status == 0 || !strings.Contains(stderr, "all 1 trajectories failed: the reasons are in out/none.rejected.jsonl") {
+		t.Errorf("failures alone: exit %d: %s", status, stderr)
+	}
 	var report sftReport
 	if w.readJSON("out/l.report.json", &report); report.Finished {
 		t.Error("the report says that the run is finished")

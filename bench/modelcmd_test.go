@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -139,6 +141,41 @@ func TestModelShowUnsupported(t *testing.T) {
 	}
 	if strings.Contains(out, "memory") {
 		t.Errorf("memory of what is not known:\n%s", out)
+	}
+}
+
+// TestModelShowDamaged: what cannot be loaded is named, and an error.
+func TestModelShowDamaged(t *testing.T) {
+	parts := filepath.Join("..", "model", "testdata", "transformers", "qwen2_untied_parts")
+	single := filepath.Join("..", "model", "testdata", "transformers", "qwen2_tied")
+	change := func(name string, f func(data []byte) []byte) func(dir string) error {
+		return func(dir string) error {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(dir, name), f(data), 0o644)
+		}
+	}
+	for name, c := range map[string]struct {
+		from, says string
+		damage     func(dir string) error
+	}{
+		"missing shard": {parts, "model-00002-of-00003.safetensors", func(dir string) error { return os.Remove(filepath.Join(dir, "model-00002-of-00003.safetensors")) }},
+		"cut weights":   {single, "model.safetensors", change("model.safetensors", func(b []byte) []byte { return b[:len(b)/2] })},
+		"no header":     {single, "model.safetensors", change("model.safetensors", func(b []byte) []byte { return b[:6] })},
+		"other sizes": {single, "has the shape", change("config.json", func(b []byte) []byte {
+			return regexp.MustCompile(`"intermediate_size": \d+`).ReplaceAll(b, []byte(`"intermediate_size": 48`))
+		})},
+	} {
+		dir := t.TempDir()
+		if err := errors.Join(os.CopyFS(dir, os.DirFS(c.from)), c.damage(dir)); err != nil {
+			t.Fatal(err)
+		}
+		out, err := runBench(t, "model", "show", dir)
+		if err == nil || !strings.Contains(err.Error(), "cannot be used: ") || !strings.Contains(err.Error(), c.says) || !strings.Contains(out, "not supported") || !strings.Contains(out, "by the configuration") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
 	}
 }
 

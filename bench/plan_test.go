@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/memopd/memopd-bench/model"
+	"github.com/memopd/memopd-bench/train"
 )
 
 // runPlanWith runs bench plan and returns what it prints.
@@ -95,6 +96,23 @@ func TestPlanOfAFolder(t *testing.T) {
 	defer d.Free()
 	if r.Student.Parameters != int64(d.NumParameters()) {
 		t.Errorf("the mini student has %d parameters, planned are %d", d.NumParameters(), r.Student.Parameters)
+	}
+	const file = "../model/testdata/gguf/qwen3_tied.gguf"
+	g, err := model.Describe(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := planJSON(t, "--student", file, "--teacher-model", "none"); r.Student.Parameters != g.Parameters {
+		t.Errorf("%s has %d parameters, planned are %d", file, g.Parameters, r.Student.Parameters)
+	}
+}
+
+// A step that is not divided is one microbatch.
+func TestPlanOfAWholeStep(t *testing.T) {
+	c := train.MiniSFT()
+	r := planJSON(t, "--preset", "mini", "--stage", "sft")
+	if c.TokensPerMicrobatch != 0 || r.Workload.PackedTokens != c.TokensPerStep {
+		t.Errorf("%d tokens a microbatch, planned are %d, want %d", c.TokensPerMicrobatch, r.Workload.PackedTokens, c.TokensPerStep)
 	}
 }
 

@@ -117,6 +117,14 @@ func TestRealQuestionsEndToEnd(t *testing.T) {
 	if report.Student.Step != 2 || report.Teacher.Step != 4 {
 		t.Errorf("student of step %d and teacher of step %d, want 2 and 4", report.Student.Step, report.Teacher.Step)
 	}
+	const pretrained = "runs/small/pretrain/seed-0/run.json"
+	before := w.file(pretrained)
+	if _, log, status = w.bench("pretrain" + small + "--model tiny --steps 9"); status == 0 || !strings.Contains(log, "holds a run already: --resume") {
+		t.Errorf("another pretraining in the same folder: exit %d\n%s", status, log)
+	}
+	if !bytes.Equal(before, w.file(pretrained)) {
+		t.Error("a refused pretraining changed run.json")
+	}
 	for _, v := range variants[:3] { // the paper's
 		w.mustBench("train" + small + "--steps 2 --prompts-per-step 3 --variant " + v.name)
 		for i, r := range w.records("runs/small/" + v.name + "/seed-0") {
@@ -147,6 +155,17 @@ func TestRealQuestionsEndToEnd(t *testing.T) {
 	want := "q1 tiny, q1 sft, q1 teacher, q1 ppo, q1 persistent, q1 memopd, q2 tiny, q2 sft, q2 teacher, q2 ppo, q2 persistent, q2 memopd"
 	if text := strings.Join(got, ", "); text != want {
 		t.Errorf("rows %s, want %s", text, want)
+	}
+	all := w.mustBench("eval" + small + "--horizon q1 --tasks 1 --timed-tasks 0 --json")
+	if err := json.Unmarshal([]byte(all), &rows); err != nil {
+		t.Fatalf("%v in %s", err, all)
+	}
+	got = nil
+	for _, r := range rows {
+		got = append(got, r.Variant)
+	}
+	if text := strings.Join(got, ", "); text != "sft, ppo, persistent, memopd" {
+		t.Errorf("without --variants: %s", text)
 	}
 	w.noGoldsIn("runs/small/eval/q2/tiny/seed-0/ledger.jsonl", "tiny")
 

@@ -2,11 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/memopd/memopd-bench/model/tokenizer"
@@ -73,5 +78,93 @@ func TestEvalThroughAServer(t *testing.T) {
 		if _, stderr, status := w.bench(line + bad); status == 0 || !strings.Contains(stderr, says) {
 			t.Errorf("%s: exit %d: %s", bad, status, stderr)
 		}
+	}
+}
+
+// fragile answers "nothing", but fails the prompts that fails says and, after the first so many, all.
+type fragile struct {
+	tok    *tokenizer.Tokenizer
+	fails  func(prompt string) bool
+	lasts  atomic.Int64
+	output []int32
+}
+
+func (f *fragile) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	rw.Header().Set("Content-Type", "application/json")
+	if r.URL.Path == "/v1/models" {
+		io.WriteString(rw, `{"data": [{"id": "tiny", "max_model_len": 4000}]}`)
+		return
+	}
+	var body struct {
+		Prompt []int32 `json:"prompt"`
+	}
+	json.NewDecoder(r.Body).Decode(&body)
+	if f.fails(f.tok.Decode(body.Prompt)) || f.lasts.Add(-1) < 0 {
+		http.Error(rw, "out of memory", http.StatusInternalServerError)
+		return
+	}
+	json.NewEncoder(rw).Encode(map[string]any{"choices": []any{map[string]any{
+		"token_ids": f.output, "prompt_token_ids": body.Prompt, "finish_reason": "stop", "stop_reason": "</answer>",
+		"logprobs": map[string]any{"token_logprobs": make([]float64, len(f.output))},
+	}}})
+}
+
+// What a server failed is told, also where the run goes on; nothing that was answered is lost, and nothing older stands beside it.
+func TestEvalThroughAFailingServer(t *testing.T) {
+	w := newWorkplace(t)
+	w.realQuestions()
+	w.tinyModel("tiny", 1)
+	w.mustBench("data build --dir real --source nq/test=nq.jsonl --corpus passages.jsonl --horizon q1")
+	tok, err := tokenizer.Load(filepath.Join(w.dir, "tiny"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fragile{tok: tok, output: tok.Encode("<think> nothing </think> <answer> nothing </answer>")}
+	s := httptest.NewServer(f)
+	defer s.Close()
+	line := "eval --data real --horizon q1 --model tiny --chat-template none --timed-tasks 0 --out runs --request-attempts 1 --server " + s.URL
+	const dir = "runs/eval/test-q1/tiny-vllm/seed-0/"
+
+	f.fails = func(p string) bool { return strings.Contains(p, strings.ToLower(madeUp[0].person)) }
+	f.lasts.Store(1000)
+	_, stderr, status := w.bench(line + " --ledger jsonl")
+	if status != 0 || !strings.Contains(stderr, fmt.Sprintf("1 of %d tasks failed and count as wrong", len(madeUp))) || !strings.Contains(stderr, "500") {
+		t.Errorf("one failure: exit %d: %s", status, stderr)
+	}
+	if n := len(w.ledger(dir + "ledger.jsonl")); n != len(madeUp) {
+		t.Errorf("%d trajectories", n)
+	}
+
+	f.fails = func(string) bool { return true }
+	_, stderr, status = w.bench(line + " --tasks 3")
+	if status == 0 || !strings.Contains(stderr, "all 3 tasks failed, the first: ") || !strings.Contains(stderr, "500") {
+		t.Errorf("failures alone: exit %d: %s", status, stderr)
+	}
+	if n := strings.Count(string(w.file(dir+"tasks.jsonl")), `"end":"model_error"`); n != 3 {
+		t.Errorf("%d failures in the records", n)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, dir, "ledger.jsonl")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the ledger of the tasks before stands beside these records: %v", err)
+	}
+
+	f.fails = func(string) bool { return false }
+	f.lasts.Store(4)
+	records := w.file(dir + "tasks.jsonl")
+	_, stderr, status = w.bench(line + " --failures-max 1 --requests 1")
+	if status == 0 || !strings.Contains(stderr, "the 4 trajectories that had ended are in ") {
+		t.Errorf("broken off: exit %d: %s", status, stderr)
+	}
+	for _, tr := range w.ledger(dir + partialFile) {
+		if tr.End != trace.EndAnswered {
+			t.Errorf("kept: %s, %s", tr.ID, tr.End)
+		}
+	}
+	if string(records) != string(w.file(dir+"tasks.jsonl")) {
+		t.Error("the records of the evaluation before are changed")
+	}
+	f.lasts.Store(1000)
+	w.mustBench(line)
+	if _, err := os.Stat(filepath.Join(w.dir, dir, partialFile)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was broken off stands beside the whole: %v", err)
 	}
 }

