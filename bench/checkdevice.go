@@ -136,6 +136,7 @@ func (k *deviceCheck) compute(dtype string, checkpoint bool) train.Compute {
 
 // largeModel draws weights of the shape and measures on them.
 func (k *deviceCheck) largeModel() error {
+	torch.Synchronize(k.Device) // fails without such a device, before the weights take their time
 	host, err := model.New(k.config, k.Seed)
 	if err != nil {
 		return err

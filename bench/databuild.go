@@ -259,6 +259,9 @@ func (o buildOptions) indexOnce(ctx context.Context) (documents int, err error) 
 	index, err := retriever.Open(dir, retriever.OpenOptions{SkipChecksums: true})
 	if errors.Is(err, retriever.ErrNoIndex) || errors.Is(err, retriever.ErrHalfBuilt) {
 		if err := buildIndex(ctx, dir, files, retriever.CorpusOptions{SkipBad: o.SkipBad}, build); err != nil {
+			if errors.Is(err, retriever.ErrNoDocuments) && len(o.Corpus) == 0 {
+				err = fmt.Errorf("%w: the question files hold no passages; name some with --corpus, and another --dir", err)
+			}
 			return 0, err
 		}
 		index, err = retriever.Open(dir, retriever.OpenOptions{SkipChecksums: true})

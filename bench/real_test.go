@@ -288,6 +288,7 @@ func TestMissingPartsOfRealQuestions(t *testing.T) {
 	t.Setenv("HF_HOME", filepath.Join(w.dir, "cache"))
 	t.Setenv("MEMOPD_ASSETS", "")
 	w.realQuestions()
+	w.write("bare.jsonl", `{"question": "who sailed the blue heron", "answer": ["Ada Voss"]}`+"\n")
 	w.tinyModel("tiny", 1)
 	for _, c := range []struct{ line, want string }{
 		{"pretrain --preset small", "bench model fetch SmolLM2-135M-Instruct"},
@@ -304,6 +305,7 @@ func TestMissingPartsOfRealQuestions(t *testing.T) {
 		{"eval --preset small --variants base", "bench model fetch"},
 		{"eval --preset small --variants sft", "bench pretrain"},
 		{"eval --preset small --model tiny", "bench data build"},
+		{"data build --source nq/test=bare.jsonl --horizon q1 --dir bare", "name some with --corpus"},
 	} {
 		_, stderr, status := w.bench(c.line)
 		if status == 0 || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "goroutine") {

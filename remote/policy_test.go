@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -338,5 +339,21 @@ func TestOptionsAreChecked(t *testing.T) {
 		if got, _, err := baseURL(text); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
+	}
+}
+
+// A server that lists no model is refused in so many words.
+func TestServerWithoutModels(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"data": []}`)
+	}))
+	defer s.Close()
+	p, err := New(VLLM, s.URL, testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Connect(t.Context()); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "it lists no model") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -31,6 +31,9 @@ func (c *client) connect(ctx context.Context) (Server, error) {
 	if c.Model == "" && len(names) > 0 {
 		at = 0
 	}
+	if len(names) == 0 {
+		return Server{}, fmt.Errorf("server %s: %w: it lists no model", c.shown, ErrRefused)
+	}
 	if at < 0 {
 		return Server{}, fmt.Errorf("server %s: %w: it has no model %q, but %q", c.shown, ErrRefused, c.Model, names)
 	}

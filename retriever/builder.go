@@ -86,6 +86,9 @@ func (b *builder) stopped(err error) error {
 	return fmt.Errorf("%w (%d whole shards are kept in %s: resume the build to go on after them)", err, len(b.state.Shards), filepath.Dir(b.work))
 }
 
+// ErrNoDocuments is the error of a build from an empty corpus.
+var ErrNoDocuments = errors.New("the corpus has no documents")
+
 // run builds the shards that are missing and writes the manifest.
 func (b *builder) run() (*Manifest, error) {
 	for !b.ended {
@@ -94,7 +97,7 @@ func (b *builder) run() (*Manifest, error) {
 		}
 	}
 	if len(b.state.Shards) == 0 {
-		return nil, errors.New("the corpus has no documents")
+		return nil, ErrNoDocuments
 	}
 	o := &b.options
 	m := &Manifest{
