@@ -131,7 +131,7 @@ func (r evalRun) evaluate(ctx context.Context, s subject) ([]results.TaskRow, er
 		return nil, err
 	}
 	r.noteRecall(s, result.Records)
-	return taskRows(s, r.horizon, result.Records), r.noteFailures(s, result.Trajectories)
+	return taskRows(s, r.horizon, result.Records), r.checkFailures(s, result.Trajectories)
 }
 
 const (
@@ -181,8 +181,8 @@ func keepEnded(dir string, ended []*trace.Trajectory) error {
 	return nil
 }
 
-// noteFailures says how many tasks the model or its server failed; it is an error if there is no other.
-func (r evalRun) noteFailures(s subject, trajectories []*trace.Trajectory) error {
+// checkFailures says how many tasks the model or its server failed; it is an error if there is no other.
+func (r evalRun) checkFailures(s subject, trajectories []*trace.Trajectory) error {
 	failed, first := 0, ""
 	for _, t := range trajectories {
 		if t.End == trace.EndModelError {

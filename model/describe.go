@@ -94,23 +94,14 @@ func Describe(path string) (*Description, error) {
 // checkFiles holds the weights of a folder, or those of its GGUF file, to what the configuration asks for.
 func checkFiles(fsys fs.FS, file string, c *Config) error {
 	var w source
+	var err error
 	if file == "" {
-		own, err := openWeights(fsys)
-		if err != nil {
-			return err
-		}
-		w = own
+		w, err = openWeights(fsys)
 	} else {
-		f, err := gguf.OpenFS(fsys, file)
-		if err != nil {
-			return err
-		}
-		own, err := newGGUFWeights(f, c)
-		if err != nil {
-			f.Close()
-			return err
-		}
-		w = own
+		_, w, err = openGGUF(fsys, file)
+	}
+	if err != nil {
+		return err
 	}
 	defer w.close()
 	return checkTensors(c, c.slots(), w)

@@ -13,25 +13,34 @@ import (
 
 // loadGGUF reads a file of fsys.
 func loadGGUF(fsys fs.FS, name string, p Placement) (*Decoder, error) {
-	f, err := gguf.OpenFS(fsys, name)
+	c, w, err := openGGUF(fsys, name)
 	if err != nil {
 		return nil, err
-	}
-	c, err := ggufConfig(f)
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	w, err := newGGUFWeights(f, c)
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	d, err := load(*c, w, p)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return d, nil
+}
+
+// openGGUF reads the configuration of a GGUF file and opens its weights.
+func openGGUF(fsys fs.FS, name string) (*Config, *ggufWeights, error) {
+	f, err := gguf.OpenFS(fsys, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := ggufConfig(f)
+	if err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	w, err := newGGUFWeights(f, c)
+	if err != nil {
+		f.Close()
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, w, nil
 }
 
 // ggufWeights is a GGUF file seen by Hugging Face's names.
